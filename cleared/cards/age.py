@@ -16,9 +16,9 @@ _UNITS: Final = {"m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
 def overdue_cards(cards: Iterable[Card], now: datetime, remind_after: str) -> list[Card]:
     """The open cards that have waited for ``remind_after`` (``review.remind_after``, such as 12h, 3d, 2w) or longer,
     oldest first."""
-    limit = _read_limit(remind_after)
-    late = [c for c in cards if c.status == "open" and _is_overdue(c.created_at, now, limit)]
-    return sorted(late, key=lambda card: card.created_at)
+    limit, waiting = _read_limit(remind_after), [card for card in cards if card.status == "open"]
+    late = {time for time in {card.created_at for card in waiting} if _is_overdue(time, now, limit)}
+    return sorted((card for card in waiting if card.created_at in late), key=lambda card: card.created_at)
 
 
 def count_overdue(times: Iterable[str], now: datetime, remind_after: str) -> int:
@@ -27,21 +27,17 @@ def count_overdue(times: Iterable[str], now: datetime, remind_after: str) -> int
     return sum(count for time, count in Counter(times).items() if _is_overdue(time, now, limit))
 
 
-def waiting_time(card: Card, now: datetime) -> timedelta | None:
-    """How long the card has been open by ``now``; None where its time is not readable (one made by hand)."""
-    return _waiting_since(card.created_at, now)
-
-
 def _read_limit(remind_after: str) -> timedelta:
     return timedelta(**{_UNITS[remind_after[-1]]: int(remind_after[:-1])})
 
 
 def _is_overdue(opened: str, now: datetime, limit: timedelta) -> bool:
-    waited = _waiting_since(opened, now)
+    waited = waiting_time(opened, now)
     return waited is not None and waited >= limit
 
 
-def _waiting_since(opened: str, now: datetime) -> timedelta | None:
+def waiting_time(opened: str, now: datetime) -> timedelta | None:
+    """How long a card that was opened then has waited by ``now``; None for a time that is none (made by hand)."""
     try:
         return now - datetime.fromisoformat(opened)
     except (ValueError, TypeError):

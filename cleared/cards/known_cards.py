@@ -64,11 +64,31 @@ class _Summary(Struct):
             yield self.settled[at]
 
 
+class ReadCards(Struct):
+    """What a process has read of the cards of a commit, for the next one. ``events``: those of the files that are not
+    in the summary; ``lines``: card → its events, where it is not settled in the summary; ``cards``: these in order,
+    once somebody has asked for them. Do not alter what it has."""
+
+    summary: _Summary
+    events: Sequence[Event]
+    lines: Mapping[str, list[Event]]
+    cards: dict[str, Card] | None = None
+
+    def list_events_since(self, summary: _Summary, events: Sequence[Event]) -> Sequence[Event] | None:
+        """Those of another commit that come behind all of this one; None where not all others are the same."""
+        count = len(self.events)
+        if self.summary is not summary or len(events) < count:
+            return None
+        is_same = all(known is event for known, event in zip(self.events, events, strict=False))
+        return events[count:] if is_same else None
+
+
 class KnownCards(Mapping[str, Card]):
     """All cards of one commit by id. Asked for single ones, or for those that are open, it does not read all.
 
     ``blobs``: path → blob id, of the files of the queue; ``sealed``: where what is known of them is kept. ``keeps``:
-    whether it may be written of this commit. Raises ``WorkspaceError`` for a damaged line, as ``load_cards``.
+    whether it may be written of this commit. ``before``: what this process has read of another commit. Raises
+    ``WorkspaceError`` for a damaged line, as ``load_cards``.
     """
 
     def __init__(
@@ -79,11 +99,12 @@ class KnownCards(Mapping[str, Card]):
         sealed: SealedFiles | None = None,
         *,
         keeps: bool = False,
+        before: ReadCards | None = None,
     ) -> None:
         self._source, self._queue = source, queue
         self._files = {path: blobs[path] if blobs else "" for path in list_queue_files(source, queue)}
         self._made: dict[str, Card] = {}
-        self._summary = self._choose_summary(sealed.read(_NAME) if sealed is not None else None)
+        self._summary = self._choose_summary(before, sealed)
         new = [path for path in self._files if path not in self._summary.files]
         if sealed is not None and keeps and len(new) > _WORTH:
             self._summary = self._extend_summary(new[:-1])
@@ -93,8 +114,12 @@ class KnownCards(Mapping[str, Card]):
         self._new: list[Event] = [event for path in new for event in _read_file_once(source.read(path) or b"", path)]
         self._lines: dict[str, list[Event]] = {}
         """Of each card that is not settled in the summary alone."""
-        for event in (*(event for _, event in self._summary.others), *self._new):
-            self._lines.setdefault(str(event["id"]), []).append(event)
+        known = self._follow(before) if before is not None else None
+        if known is None:
+            self._lines = {}
+            for event in (*(event for _, event in self._summary.others), *self._new):
+                self._lines.setdefault(str(event["id"]), []).append(event)
+        self.read = known or ReadCards(self._summary, self._new, self._lines)
 
     # -- what is asked --------------------------------------------------------------------------------------------
 
@@ -165,14 +190,28 @@ class KnownCards(Mapping[str, Card]):
 
     # -- how it is known ------------------------------------------------------------------------------------------
 
-    @cached_property
-    def _live(self) -> dict[str, Card]:
+    @property
+    def _live(self) -> Mapping[str, Card]:
         """The cards that are not in the summary as settled."""
-        return self._make_live(self._lines)
+        if self.read.cards is None:
+            self.read.cards = self._make_live(self._lines)
+        return self.read.cards
 
     @cached_property
     def _all(self) -> dict[str, Card]:
         return load_cards(self._source, self._queue)
+
+    def _follow(self, before: ReadCards) -> ReadCards | None:
+        """What there is, of what was read before, where only the cards of some further events are others by now."""
+        since = before.list_events_since(self._summary, self._new)
+        if since is None:
+            return None
+        lines = dict(before.lines)
+        for event in since:
+            lines[str(event["id"])] = [*lines.get(str(event["id"]), ()), event]
+        self._lines = lines
+        made = self._make_live({str(event["id"]): None for event in since})
+        return ReadCards(self._summary, self._new, lines, _exchange_cards(before.cards, made))
 
     def _make_live(self, ids: Iterable[str]) -> dict[str, Card]:
         """Of these cards those that are not in the summary as settled."""
@@ -203,12 +242,15 @@ class KnownCards(Mapping[str, Card]):
 
     # -- the summary ----------------------------------------------------------------------------------------------
 
-    def _choose_summary(self, data: bytes | None) -> _Summary:
-        """The one that was kept, where it still holds; else an empty one."""
-        summary = _Summary.decode(data) if data is not None else _Summary()
+    def _choose_summary(self, before: ReadCards | None, sealed: SealedFiles | None) -> _Summary:
+        """The one that was kept, in this process or in the file, where it still holds; else an empty one."""
+        kept = before.summary if before is not None and before.summary.files else None
+        if kept is None:
+            data = sealed.read(_NAME) if sealed is not None else None
+            kept = _Summary.decode(data) if data is not None else _Summary()
         # Where several lines say the same the first counts: what came since has to be read after the others.
-        is_first = list(self._files)[: len(summary.files)] == list(summary.files)
-        return summary if is_first and summary.files.items() <= self._files.items() else _Summary()
+        is_first = list(self._files)[: len(kept.files)] == list(kept.files)
+        return kept if is_first and kept.files.items() <= self._files.items() else _Summary()
 
     def _extend_summary(self, paths: Sequence[str]) -> _Summary:
         """The summary with further files of the queue."""
@@ -238,6 +280,20 @@ class KnownCards(Mapping[str, Card]):
                 others += its_events
         others.sort(key=lambda each: each[0])
         return _Summary(files, sorted(settled), others)
+
+
+def _exchange_cards(cards: dict[str, Card] | None, made: Mapping[str, Card]) -> dict[str, Card] | None:
+    """The cards in order, with others in their places; None where the order is another by now."""
+    if cards is None:
+        return None
+    last = place_in_queue(cards[next(reversed(cards))]) if cards else ("", "")
+    exchanged = dict(cards)
+    for card in made.values():
+        known = cards.get(card.id)
+        if place_in_queue(card) != place_in_queue(known) if known is not None else place_in_queue(card) < last:
+            return None
+        exchanged[card.id] = card
+    return exchanged
 
 
 @keep_newest(files=4, versions=2)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from cleared.cards.known_cards import KnownCards
+from cleared.base.last_values import LastValues
+from cleared.cards.known_cards import KnownCards, ReadCards
 from cleared.changes.host import Host
 from cleared.changes.record_sources import CommittedSource
 from cleared.git import Snapshot
@@ -12,6 +13,9 @@ from cleared.workspace.sealed_files import SealedFiles, digest_sources
 
 _SOURCES: Final = ("cards", "workspace")
 """The folders of the program that decide what is kept."""
+_MAX_WORKSPACES: Final = 4
+_last_read: Final = LastValues[ReadCards](_MAX_WORKSPACES)
+"""What this process read last of the queue of each workspace, for those that it reads again and again."""
 
 
 def read_cards(host: Host, snapshot: Snapshot) -> KnownCards:
@@ -19,10 +23,15 @@ def read_cards(host: Host, snapshot: Snapshot) -> KnownCards:
     source, queue = CommittedSource(snapshot), host.layout.queue_dir
     if type(snapshot) is not Snapshot:  # one that shows other files than the commit has, or notes what is read
         return KnownCards(source, queue)
-    return KnownCards(
+    place, is_last = (host.root, queue), snapshot.commit == snapshot.repo.find_head()
+    cards = KnownCards(
         source,
         queue,
         {path: oid for path, (_, oid) in snapshot.list_entries(queue).items()},
         SealedFiles(host.layout.state_dir, digest_sources(*_SOURCES)),
-        keeps=snapshot.commit == snapshot.repo.find_head(),
+        keeps=is_last,
+        before=_last_read.find(place) if host.stays_open else None,
     )
+    if is_last and host.stays_open:
+        _last_read.keep(place, cards.read)
+    return cards

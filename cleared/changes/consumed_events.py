@@ -10,14 +10,17 @@ from __future__ import annotations
 import csv
 import json
 import sqlite3
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Set
 from contextlib import contextmanager, suppress
 from datetime import datetime
 from typing import Any, Final
 
+from msgspec import Struct
+
 from cleared.base.clock import format_iso
 from cleared.base.csv_text import format_record
 from cleared.base.errors import PolicyError, WorkspaceError
+from cleared.base.last_values import LastValues
 from cleared.base.short_text import parse_count
 from cleared.cards.card import Card
 from cleared.cards.kinds import QUESTION
@@ -127,10 +130,48 @@ def was_opened(host: Host, repo: Repository, snapshot: Snapshot, card: Card) -> 
 
 def find_unopened_cards(host: Host, repo: Repository, snapshot: Snapshot, cards: Iterable[Card]) -> list[Card]:
     """Of what lines say that open these cards, that which no run or decision attests."""
-    asked = "SELECT 1 FROM cards WHERE card=? AND what='opens' AND digest=?"
+    query = "SELECT 1 FROM cards WHERE card=? AND what='opens' AND digest=?"
+    counting = attestation.trusted_signers(host, snapshot), attestation.accepted_workspaces(host, snapshot)
+    vouched = _list_vouched(host, repo, snapshot, counting) if host.stays_open else {}
     openings = [each for card in cards for each in (card, *card.rivals)]
-    with _open_index(host, repo, snapshot) as db:
-        return [c for c in openings if not db.execute(asked, (c.id, attestation.opening_digest(c))).fetchone()]
+    asked = [card for card in openings if vouched.get(card.id) is not card]
+    unopened: list[Card] = []
+    if asked:
+        with _open_index(host, repo, snapshot) as db:
+            unopened = [c for c in asked if not db.execute(query, (c.id, attestation.opening_digest(c))).fetchone()]
+    if host.stays_open:
+        doubtful = {id(card) for card in unopened}
+        found = {card.id: card for card in openings if id(card) not in doubtful}
+        if len(vouched) + len(found) <= _MAX_VOUCHED:
+            found = {**vouched, **found}
+        _vouched.keep(host.root, _Vouched(snapshot.commit or "", counting, found))
+    return unopened
+
+
+class _Vouched(Struct, frozen=True):
+    """Cards that were attested as of a commit, as they are: by those who counted then."""
+
+    commit: str
+    counting: tuple[Set[str], Set[str]]
+    """Keys, and books."""
+    cards: Mapping[str, Card]
+
+
+_MAX_VOUCHED: Final = 20_000
+_vouched: Final = LastValues[_Vouched](_MAX_VOUCHED, lambda vouched: len(vouched.cards))
+"""What this process found last in each workspace."""
+
+
+def _list_vouched(host: Host, repo: Repository, snapshot: Snapshot, counting: object) -> Mapping[str, Card]:
+    """The cards of which this process knows that they are attested: what was attested stays so while the attestations
+    do, and the same machines count."""
+    known = _vouched.find(host.root)
+    if known is None or known.counting != counting:
+        return {}
+    is_kept = known.commit == (snapshot.commit or "") or (
+        repo.has_in_history(known.commit) and _keeps_attestations(Snapshot(repo, known.commit), snapshot)
+    )
+    return known.cards if is_kept else {}
 
 
 def find_unattested_cards(host: Host, repo: Repository, snapshot: Snapshot, cards: Mapping[str, Card]) -> list[Card]:

@@ -33,8 +33,8 @@ _MODES = frozenset({*FOLDER_MODES, "100644", "100664", "100755", "120000", "1600
 
 #: Bytes of the objects that are remembered, and of the largest of them: one command reads the same few again and again,
 #: a full month's journal among them.
-_MAX_REMEMBERED = 4 << 20
-_MAX_OBJECT = 1 << 20
+_MAX_REMEMBERED = 16 << 20
+_MAX_OBJECT = 4 << 20
 
 #: Bytes of an object that is unpacked here; git reads larger ones, and loose ones that are packed to be large.
 _MAX_LOOSE = 4 << 20

@@ -5,7 +5,7 @@ Texts are as they came from outside or from a script: whoever shows them escapes
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Iterable, Sequence
 
 from msgspec import Struct
 
@@ -38,8 +38,6 @@ class CardChoice(Struct, frozen=True):
 class CardTheme(Struct, frozen=True):
     """What cards have in common that one decision could cover."""
 
-    key: Hashable
-    """Equal for the cards of one group."""
     name: str
     """It, in words, such as a vendor."""
     detail: str = ""
@@ -75,6 +73,9 @@ class CardFacts:
 
     def find_theme(self, card: Card) -> CardTheme | None:
         """What other cards can be decided together with this one; None for a kind of card that has no groups."""
+
+    def list_alike(self, card: Card, cards: Iterable[Card]) -> Sequence[Card] | None:
+        """Those of ``cards`` that have its theme, in their order; None for a kind of card that has no groups."""
 
     def find_source(self, card: Card) -> SourceRow | None:
         """The row of a file that it is about."""

@@ -7,8 +7,7 @@ from decimal import Decimal
 from msgspec import Struct
 
 from cleared.base import money
-from cleared.cards.card import Card
-from cleared.review.card_facts import CardTheme, QueueRow
+from cleared.review.card_facts import QueueRow
 from cleared.review.queue_snapshot import QueueSnapshot
 
 
@@ -30,24 +29,15 @@ class CardGroup(Struct, frozen=True):
 
 def count_group(queue: QueueSnapshot, card_id: str) -> int:
     """How many open cards one decision could cover, without a look at each."""
-    return len(_list_alike(queue, _find_theme(queue, card_id))) or 1
+    return len(queue.list_alike(queue.cards[card_id]))
 
 
 def card_group(queue: QueueSnapshot, card_id: str) -> CardGroup | None:
     """The open cards that one decision could cover; None where the kind of card has no groups."""
-    theme = _find_theme(queue, card_id)
-    if theme is None:
+    card = queue.cards.get(card_id)
+    theme = queue.theme_of(card) if card is not None else None
+    if card is None or theme is None:
         return None
-    rows = tuple(map(queue.row_of, _list_alike(queue, theme)))
+    rows = tuple(map(queue.row_of, queue.list_alike(card)))
     amounts = [Decimal(row.amount) for row in rows if row.amount]
     return CardGroup(theme.name, theme.detail, rows, money.format_amount(money.total(amounts)) if amounts else "")
-
-
-def _find_theme(queue: QueueSnapshot, card_id: str) -> CardTheme | None:
-    card = queue.cards.get(card_id)
-    return queue.theme_of(card) if card is not None else None
-
-
-def _list_alike(queue: QueueSnapshot, theme: CardTheme | None) -> list[Card]:
-    ids = queue.cards_by_theme[theme.key] if theme is not None else ()
-    return [queue.cards[each] for each in ids if each in queue.cards]

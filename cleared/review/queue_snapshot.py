@@ -5,11 +5,9 @@ Texts are as they came from outside or from a script: whoever shows them escapes
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
-from functools import cached_property
 from typing import TypeVar
 
 from cleared.cards import age
@@ -92,17 +90,12 @@ class QueueSnapshot:
     # -- groups of cards ------------------------------------------------------------------------------------------
 
     def theme_of(self, card: Card) -> CardTheme | None:
-        """Cards whose themes have one key can be decided together; None for a kind of card that has no groups."""
+        """What cards have in common that can be decided together; None for a kind of card that has no groups."""
         return self._ask_domains(lambda facts: facts.find_theme(card))
 
-    @cached_property
-    def cards_by_theme(self) -> Mapping[Hashable, list[str]]:
-        """The ids by the key. Built once: cards that were decided since may still be among them."""
-        by_theme: dict[Hashable, list[str]] = defaultdict(list)
-        for card in self.cards.values():
-            if (theme := self.theme_of(card)) is not None:
-                by_theme[theme.key].append(card.id)
-        return by_theme
+    def list_alike(self, card: Card) -> Sequence[Card]:
+        """The open cards of the same theme, this one among them."""
+        return self._ask_domains(lambda facts: facts.list_alike(card, self.cards.values())) or (card,)
 
 
 def number_to_type(queue: QueueSnapshot, card: Card) -> str:
@@ -138,4 +131,5 @@ def read_queue(host: Host) -> QueueSnapshot:
 def _overdue_days(host: Host, cards: Iterable[Card]) -> dict[str, int]:
     now = host.clock.now()
     late = age.overdue_cards(cards, now, host.config.review.remind_after)
-    return {card.id: (age.waiting_time(card, now) or timedelta()).days for card in late}
+    days = {time: (age.waiting_time(time, now) or timedelta()).days for time in {card.created_at for card in late}}
+    return {card.id: days[card.created_at] for card in late}

@@ -22,6 +22,8 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 from cleared.books.review.account_choice import amount_to_split, match_accounts
 from cleared.books.review.book_cards import book_facts_of
 from cleared.books.review.similar_entries import list_possible_duplicates
+from cleared.changes.host import Host
+from cleared.changes.host_cache import HostCache
 from cleared.changes.workspace_opening import open_workspace
 from cleared.review.card_groups import card_group
 from cleared.review.card_view import digest_shown_cards, show_card
@@ -57,6 +59,7 @@ class ReviewMachine(RuleBasedStateMachine):
     def begin(self) -> None:
         self.folder = Path(tempfile.mkdtemp())
         self.ws = Workspace(copy_books(self.template, self.folder / "books"))
+        self.open_host = HostCache(lambda: open_workspace(self.ws.root))
         self.lines: dict[str, Legs | None] = {}
         self.cards: dict[str, str] = {}
         """Text of a bank line → the kind of its open card."""
@@ -279,7 +282,7 @@ class ReviewMachine(RuleBasedStateMachine):
         """A program that is open keeps what did not change; one that has just begun sees the same."""
         if hasattr(self, "ws"):
             begun = copy_books(self.ws.root, self.folder / f"begun-{next(_numbers)}")
-            assert show_all(self.ws.root) == show_all(begun)
+            assert show_all(self.open_host()) == show_all(HostCache(lambda: open_workspace(begun))())
             remove_tree(begun)
 
     def managed(self) -> dict[str, bytes]:
@@ -287,9 +290,9 @@ class ReviewMachine(RuleBasedStateMachine):
         return {p.relative_to(self.ws.root).as_posix(): p.read_bytes() for p in found}
 
 
-def show_all(root: Path) -> dict[str, object]:
+def show_all(host: Host) -> dict[str, object]:
     """Each card of the queue in full, with the accounts that are offered, and each entry as it counts."""
-    queue = read_queue(open_workspace(root))
+    queue = read_queue(host)
     facts = book_facts_of(queue)
     cards = {
         each: (

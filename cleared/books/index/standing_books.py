@@ -7,8 +7,7 @@ what is new. Corrections lie in other months than what they correct: a month is 
 
 from __future__ import annotations
 
-import threading
-from collections import OrderedDict, defaultdict
+from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence, Set
 from datetime import date
 from itertools import chain
@@ -18,6 +17,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from cleared.base.clock import check_deadline
+from cleared.base.last_values import LastValues
 from cleared.books.index.journal_index import JournalIndex, MonthKey, open_index
 from cleared.books.ledger.all_booked_lines import AllBookedLines
 from cleared.books.ledger.booked_lines import BookedLine, book_line
@@ -47,29 +47,7 @@ class KnownMonth(Struct, frozen=True):
 _EMPTY: Final = KnownMonth("", GroupedItems({}), {}, frozenset(), GroupedItems({}), GroupedItems({}))
 
 
-class _MonthMemory:
-    """The months that were read last, of all workspaces. Safe to share between threads."""
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._months: OrderedDict[object, KnownMonth] = OrderedDict()
-
-    def find(self, place: object) -> KnownMonth:
-        with self._lock:
-            if place in self._months:
-                self._months.move_to_end(place)
-            return self._months.get(place, _EMPTY)
-
-    def keep(self, place: object, month: KnownMonth) -> None:
-        with self._lock:
-            self._months[place] = month
-            self._months.move_to_end(place)
-            count = sum(len(each.entries.items) for each in self._months.values())
-            while count > _MAX_ENTRIES and len(self._months) > 1:
-                count -= len(self._months.popitem(last=False)[1].entries.items)
-
-
-_memory = _MonthMemory()
+_memory: Final = LastValues[KnownMonth](_MAX_ENTRIES, lambda month: len(month.entries.items))
 
 
 class _Entries(Mapping[str, Entry]):
@@ -125,7 +103,7 @@ def read_standing_books(layout: Layout, snapshot: Snapshot, places: int, banks: 
     """
     index = open_index(layout, snapshot, places)
     place = (layout.root, places, frozenset(banks))
-    before = {key: _memory.find((*place, key)) for key in index.months}
+    before = {key: _memory.find((*place, key)) or _EMPTY for key in index.months}
     read = {key: _read_month(layout, snapshot, index, key, before[key]) for key in check_deadline(index.months)}
     entries = _Entries(read)
     corrected, correcting = _find_corrections(read, entries)

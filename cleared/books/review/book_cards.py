@@ -5,7 +5,7 @@ One card in full: what the bank said, what was made of it, what is suggested.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import date
 from decimal import Decimal, InvalidOperation
@@ -54,15 +54,25 @@ class BookCards(CardFacts):
         """Cards of one vendor on the same accounts; held lines of one vendor at the same bank."""
         entry = self.books.entry_of(card)
         if card.kind == ENTRY.name and entry is not None:
-            vendor = vendor_key(entry.counterparty, entry.description)
-            accounts = tuple(sorted(leg.account_id for leg in self.books.changeable_legs(entry)))
-            labels = ", ".join(map(self.books.account_label, accounts))
-            return CardTheme((ENTRY.name, vendor, accounts), entry.counterparty or vendor, labels)
+            vendor, accounts = self.books.find_entry_theme(entry)
+            return CardTheme(entry.counterparty or vendor, ", ".join(map(self.books.account_label, accounts)))
         if card.kind == LINE.name and (line := self.books.line_of(card)) is not None:
-            vendor = vendor_key("", line[1].description)
-            name = (entry.counterparty if entry is not None else "") or vendor
-            return CardTheme((LINE.name, vendor, line[0]), name, line[0])
+            name = (entry.counterparty if entry is not None else "") or vendor_key("", line[1].description)
+            return CardTheme(name, line[0])
         return None
+
+    def list_alike(self, card: Card, cards: Iterable[Card]) -> Sequence[Card] | None:
+        entry = self.books.entry_of(card)
+        if card.kind == ENTRY.name and entry is not None:
+            alike = self.books.list_theme(entry)
+            return [each for each in cards if each is card or (each.record_id in alike and each.kind == ENTRY.name)]
+        if card.kind == LINE.name and (theme := self._find_line_theme(card)) is not None:
+            return [each for each in cards if each.kind == LINE.name and self._find_line_theme(each) == theme]
+        return None
+
+    def _find_line_theme(self, card: Card) -> tuple[str, str] | None:
+        line = self.books.line_of(card)
+        return (line[0], vendor_key("", line[1].description)) if line is not None else None
 
     def find_source(self, card: Card) -> SourceRow | None:
         line = self.books.line_of(card)

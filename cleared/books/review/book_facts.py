@@ -12,7 +12,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import date
 from decimal import Decimal
-from functools import cached_property, partial
+from functools import cached_property, lru_cache, partial
 from typing import Final
 
 from cleared.base import money
@@ -38,6 +38,7 @@ from cleared.changes.record_sources import CommittedSource
 from cleared.git import Snapshot
 
 _WORD: Final = re.compile(r"[^\W\d_]{2,}")
+EntryTheme = tuple[str, tuple[int, ...]]
 
 
 @dataclass
@@ -150,6 +151,16 @@ class BookFacts:
             return frozenset()
         return frozenset(_list_vendor_keys(entry.counterparty if entry is not None else "", description))
 
+    def find_entry_theme(self, entry: Entry) -> EntryTheme:
+        """Its vendor, and its accounts that are no bank's: what entries that are decided together have in common."""
+        (theme,) = _find_theme_beside(frozenset(self.banks.values()))(StandingEntry(entry, self.effective_legs(entry)))
+        return theme
+
+    def list_theme(self, entry: Entry) -> set[str]:
+        """The ids of the entries of the same vendor on the same accounts."""
+        by, theme = _find_theme_beside(frozenset(self.banks.values())), self.find_entry_theme(entry)
+        return {each.entry_id for part in self.standing.parts for each in part.group(by).get(theme, ())}
+
     def iter_of_amount(self, amount: Decimal) -> Iterator[Entry]:
         """The entries that count of an amount."""
         for part in self.standing.parts:
@@ -244,6 +255,17 @@ def _list_vendor_keys(counterparty: str, description: str) -> set[str]:
 
 def _list_keys(standing: StandingEntry) -> set[str]:
     return _list_vendor_keys(standing.entry.counterparty, standing.entry.description)
+
+
+@lru_cache(maxsize=8)
+def _find_theme_beside(banks: frozenset[int]) -> Callable[[StandingEntry], tuple[EntryTheme]]:
+    """What finds the theme of an entry: its vendor, and its accounts that are not among the banks'."""
+
+    def find_theme(standing: StandingEntry) -> tuple[EntryTheme]:
+        accounts = sorted(leg.account_id for leg in standing.legs if leg.account_id not in banks)
+        return ((vendor_key(standing.entry.counterparty, standing.entry.description), tuple(accounts)),)
+
+    return find_theme
 
 
 def _list_amount(standing: StandingEntry) -> Iterator[Decimal]:
