@@ -11,11 +11,15 @@ import typer
 from cleared.base.errors import UsageError
 from cleared.base.safe_files import read_stable
 from cleared.base.terminal import print_json, print_line, print_message
+from cleared.changes.host import Host
+from cleared.cli.guiding import take_guiding_texts
+from cleared.cli.loop_options import ENGINE_CHOICE, AllowEngineOption
 from cleared.cli.options import JsonOption, WorkspaceOption, open_host
 from cleared.cli.showing import DigestOption
 from cleared.cli.task_output import print_planned
 from cleared.cli.task_sealing import sealing_shown
 from cleared.jobs.tasks.task_definition import parse_task
+from cleared.trust.person_only import refuse_in_job
 from cleared.work.task_runs import task_planning
 from cleared.work.task_runs.task_planning import MAX_PLAN_BYTES, read_plan, read_proposed_task
 from cleared.work.task_runs.task_renumbering import renumber_tasks as renumber
@@ -25,6 +29,16 @@ def plan_tasks(
     file: Annotated[
         str | None, typer.Argument(metavar="FILE", help="A JSON list of tasks, or - for standard input.")
     ] = None,
+    text: Annotated[
+        str | None, typer.Option("--from", metavar="TEXT", help="Instead: a text, from which the list is written.")
+    ] = None,
+    engine: Annotated[
+        str | None,
+        typer.Option(
+            "--engine", metavar="ENGINE", help=f"Who writes it: {ENGINE_CHOICE} (tasks.engine), else the model."
+        ),
+    ] = None,
+    allow_ai: AllowEngineOption = False,
     digest: DigestOption = "",
     json: JsonOption = False,
     workspace: WorkspaceOption = None,
@@ -33,9 +47,17 @@ def plan_tasks(
 
     With it you take their verification commands: this machine will run them. So each that is new or changed is shown,
     and you are asked; in a script what a commit brought needs its digest. A task that was altered since, or came from
-    elsewhere, is refused until you say this again.
+    elsewhere, is refused until you say this again. With --from an engine, or the language model of the settings, writes
+    the list from a text; nothing of it is taken before you were shown it and said yes.
     """
     host = open_host(workspace)
+    if text is not None:
+        if file is not None:
+            raise typer.BadParameter("give FILE, or --from TEXT")
+        draft = _write_plan(host, text, engine or host.config.tasks.engine, allow_ai, digest)
+        digest = ""  # it was that of the text
+        file = draft.relative_to(Path.cwd()).as_posix() if draft.is_relative_to(Path.cwd()) else str(draft)
+        print_message(f"The list is in {file}; nothing of it is taken yet.")
     tasks = None if file is None else read_plan(_read_input(file), "-" if file == "-" else Path(file).name)
     command = f"cleared task plan{f' {file}' if file is not None else ''}"
     with sealing_shown(host, tasks, digest, command, json=json, file=file or ""):
@@ -86,6 +108,23 @@ def renumber_tasks(
     for old, new in ids.items():
         print_line(f"{old} is {new} now: another clone has made {old}, too")
     print_message("Next: merge." if ids else "No id was given twice.")
+
+
+def _write_plan(host: Host, text: str, engine: str | None, allow_ai: bool, digest: str) -> Path:
+    """Have the list written from a text. One that a commit brought guides an engine once a person knows it."""
+    from cleared.work.task_runs.engine_worker import EngineWorker
+    from cleared.work.task_runs.plan_drafting import EngineAuthor, ModelAuthor, draft_plan
+
+    refuse_in_job()
+    data = _read_input(text)
+    author: EngineAuthor | ModelAuthor = ModelAuthor()
+    if engine is not None:
+        author = EngineAuthor(EngineWorker(engine, allow_ai))
+        place = Path(text).resolve()
+        inner = place.relative_to(host.root).as_posix() if place.is_relative_to(host.root) else ""
+        command = f"cleared task plan --from {text} --engine {engine} --allow-ai"
+        take_guiding_texts(host, digest, command, own={inner: data} if inner else None)
+    return draft_plan(host, author, data.decode("utf-8", "replace"), Path(text).name)
 
 
 def _read_input(file: str) -> bytes:

@@ -10,7 +10,7 @@ from cleared.base.terminal import count_noun, print_line
 from cleared.changes.host import Host
 from cleared.cli.showing import Subject, taking_shown
 from cleared.jobs.tasks.task_definition import Task
-from cleared.work.task_runs.task_planning import SHOWN, digest_tasks, is_committed, list_unsealed
+from cleared.work.task_runs.task_planning import SHOWN, digest_tasks, is_committed, is_draft, list_unsealed
 
 
 def sealing_shown(
@@ -18,13 +18,14 @@ def sealing_shown(
 ) -> AbstractContextManager[None]:
     """What is sealed here are these tasks (None: those that lie in ``docs/tasks``), just as they were shown.
 
-    ``command``: takes them; ``file``: where they come from. In a script what nobody has committed is taken. Raises as
-    ``taking_shown`` does.
+    ``command``: takes them; ``file``: where they come from. In a script what nobody has committed is taken, but not
+    what a program wrote. Raises as ``taking_shown`` does.
     """
     unsealed = list_unsealed(host, tasks)
     if not unsealed:
         return nullcontext()
-    is_own = not is_committed(host, unsealed, Path(file) if file not in ("", "-") else None)
+    path = Path(file) if file not in ("", "-") else None
+    is_own = not is_committed(host, unsealed, path) and not (path is not None and is_draft(host, path))
     digest = digest_tasks(unsealed)
     subject = Subject(
         name=SHOWN,

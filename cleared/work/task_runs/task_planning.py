@@ -47,6 +47,8 @@ from cleared.work.task_runs.task_recording import open_ledger, open_recorder, re
 SHOWN: Final = "tasks"
 """As ``changes.decisions.shown_cards`` names tasks that are to be taken."""
 MAX_PLAN_BYTES: Final = 16 << 20
+DRAFTS: Final = "task-plans"
+"""Folder of ``.cleared`` with lists that a program wrote."""
 INDEXER_SKILL: Final = "docs/skills/task-indexer.md"
 _MERGING: Final = {
     "docs/current/.gitattributes": b"# Only ever appended to: a merge keeps the lines of both.\n"
@@ -153,6 +155,11 @@ def is_committed(host: Host, tasks: Iterable[Task], file: Path | None = None) ->
     return False
 
 
+def is_draft(host: Host, file: Path) -> bool:
+    """Whether a program wrote the list in this file, and no person."""
+    return file.resolve().is_relative_to((host.layout.state_dir / DRAFTS).resolve())
+
+
 def plan_tasks(host: Host, tasks: Sequence[Task] | None, *, card: str | None = None) -> Planned:
     """Take tasks in, all or none; without ``tasks``: those that lie in ``docs/tasks``, as they are there.
 
@@ -187,6 +194,16 @@ def plan_tasks(host: Host, tasks: Sequence[Task] | None, *, card: str | None = N
             TaskSeals(host.root).seal(task, current_user(), format_iso(host.clock.now()))
     changed = tuple(name for name, task in given.items() if name in known.tasks and known.tasks[name] != task)
     return Planned(tuple(line.id for line in lines), changed, tuple(task.id for task in unsealed), commit)
+
+
+def refuse_plan_faults(host: Host, tasks: Sequence[Task]) -> None:
+    """Raises as ``plan_tasks`` does where these could not be taken, whoever was shown them."""
+    known = read_task_set(host)
+    given = {task.id: task for task in tasks}
+    refuse_task_faults(host, {**known.tasks, **given}, given)
+    taken = [name for name in given if name in known.tasks]
+    if taken:
+        raise TaskRefused([(Place(field="id"), f"{name} is there already") for name in taken])
 
 
 def add_task(host: Host, task: Task, *, card: str | None = None) -> Planned:
