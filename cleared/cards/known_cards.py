@@ -77,7 +77,7 @@ class ReadCards(Struct):
     def list_events_since(self, summary: _Summary, events: Sequence[Event]) -> Sequence[Event] | None:
         """Those of another commit that come behind all of this one; None where not all others are the same."""
         count = len(self.events)
-        if self.summary is not summary or len(events) < count:
+        if self.summary.files != summary.files or len(events) < count:
             return None
         is_same = all(known is event for known, event in zip(self.events, events, strict=False))
         return events[count:] if is_same else None

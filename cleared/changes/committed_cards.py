@@ -30,8 +30,8 @@ def read_cards(host: Host, snapshot: Snapshot) -> KnownCards:
         {path: oid for path, (_, oid) in snapshot.list_entries(queue).items()},
         SealedFiles(host.layout.state_dir, digest_sources(*_SOURCES)),
         keeps=is_last,
-        before=_last_read.find(place) if host.stays_open else None,
+        before=_last_read.find(place) if host.reads_again else None,
     )
-    if is_last and host.stays_open:
+    if is_last and host.reads_again:
         _last_read.keep(place, cards.read)
     return cards

@@ -132,14 +132,14 @@ def find_unopened_cards(host: Host, repo: Repository, snapshot: Snapshot, cards:
     """Of what lines say that open these cards, that which no run or decision attests."""
     query = "SELECT 1 FROM cards WHERE card=? AND what='opens' AND digest=?"
     counting = attestation.trusted_signers(host, snapshot), attestation.accepted_workspaces(host, snapshot)
-    vouched = _list_vouched(host, repo, snapshot, counting) if host.stays_open else {}
+    vouched = _list_vouched(host, repo, snapshot, counting) if host.reads_again else {}
     openings = [each for card in cards for each in (card, *card.rivals)]
     asked = [card for card in openings if vouched.get(card.id) is not card]
     unopened: list[Card] = []
     if asked:
         with _open_index(host, repo, snapshot) as db:
             unopened = [c for c in asked if not db.execute(query, (c.id, attestation.opening_digest(c))).fetchone()]
-    if host.stays_open:
+    if host.reads_again:
         doubtful = {id(card) for card in unopened}
         found = {card.id: card for card in openings if id(card) not in doubtful}
         if len(vouched) + len(found) <= _MAX_VOUCHED:

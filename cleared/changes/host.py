@@ -71,6 +71,8 @@ class Host:
     """Of a command that would do it once more if it were said again: what tells one such command from others."""
     stays_open: bool = False
     """Whether repository and traces stay open between runs, so that a service does not start git for each."""
+    reads_again: bool = False
+    """Whether the program goes on to read the books of later commits, so that what it has read is worth keeping."""
     _open: Repository | None = field(init=False, default=None, repr=False, compare=False)
     _traces: TraceStore | None = field(init=False, default=None, repr=False, compare=False)
     _added_secrets: tuple[str, ...] = field(init=False, default=(), repr=False, compare=False)
@@ -169,6 +171,8 @@ class Host:
         """The repository for reading. An interrupted commit is finished first, where nobody else is at work."""
         self.repair_interrupted_commit()
         with Repository.open(self.root, for_writing=False) as repo:
+            if self.reads_again:
+                repo.objects.share_memory()
             refuse_tracked_state(repo, self.layout.state)
             self._report_lost_rows(repo)
             yield repo
@@ -211,6 +215,8 @@ class Host:
         with self._writer_lock(what):
             repo, self._open = self._open, None
             repo = self._open_writable(repo)
+            if self.reads_again:
+                repo.objects.share_memory()
             with nullcontext() if self.stays_open else repo:
                 refuse_tracked_state(repo, self.layout.state)
                 wait_for_index(repo, self.config.lock.wait_seconds, self.show_message)

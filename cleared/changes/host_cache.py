@@ -21,7 +21,7 @@ class HostCache:
         if self._host is None or self._host.is_outdated or self._host.policy_stamp != self.stamp:
             self.close()
             self._host = self._open()
-            self._host.stays_open = True
+            self._host.stays_open = self._host.reads_again = True
             self.stamp = self._host.policy_stamp
         return self._host
 

@@ -12,11 +12,12 @@ import zlib
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import IO, Literal, cast
+from typing import IO, Any, Final, Literal, cast
 
-from msgspec import Struct
+from msgspec import Struct, field
 
 from cleared.base.errors import WorkspaceError
+from cleared.base.last_values import LastValues
 from cleared.git.git_process import Git
 from cleared.git.pack_reader import PackReader
 
@@ -63,6 +64,19 @@ class TreeEntry(Struct, frozen=True):
         return self.mode.startswith("100")
 
 
+class _ObjectMemory(Struct):
+    """Objects by id, those that were asked for last behind the others, and their bytes."""
+
+    objects: dict[str, tuple[str, bytes]] = {}
+    size: int = 0
+    lock: Any = field(default_factory=threading.Lock)
+
+
+_MAX_SHARED: Final = 4
+_shared: Final = LastValues[_ObjectMemory](_MAX_SHARED)
+"""By repository, in a process that reads these again and again."""
+
+
 class ObjectReader:
     """Reads objects by their ids, and remembers trees and small objects it has read. Safe to share between threads.
 
@@ -77,17 +91,23 @@ class ObjectReader:
         self._lock = threading.RLock()
         self._process: subprocess.Popen[bytes] | None = None
         self._trees: dict[str, dict[str, TreeEntry]] = {}
-        self._objects: dict[str, tuple[str, bytes]] = {}
-        self._remembered = 0
+        self._memory = _ObjectMemory()
+
+    def share_memory(self) -> None:
+        """Remember objects together with all other readers of this repository in this process that do."""
+        self._memory = _shared.find(self._folder) or self._memory
+        _shared.keep(self._folder, self._memory)
 
     def read_object(self, oid: str) -> tuple[str, bytes]:
         """The type (``blob``, ``tree``, ``commit``, ``tag``) and content of an object.
 
         Raises ``WorkspaceError`` where the repository does not have it, or it is damaged.
         """
-        with self._lock:
-            if (known := self._objects.get(oid)) is not None:
+        with self._lock, self._memory.lock:
+            if (known := self._memory.objects.pop(oid, None)) is not None:
+                self._memory.objects[oid] = known  # the last that is let go
                 return known
+        with self._lock:
             if (found := self._read_here(oid)) is not None:
                 self.remember(oid, found)
                 return found
@@ -108,15 +128,14 @@ class ObjectReader:
 
     def remember(self, oid: str, answer: tuple[str, bytes]) -> None:
         """Keep the type and content of an object that was read, or is written: the next command reads it."""
-        size = len(answer[1])
-        with self._lock:
-            if size > _MAX_OBJECT or oid in self._objects:
+        size, memory = len(answer[1]), self._memory
+        with memory.lock:
+            if size > _MAX_OBJECT or oid in memory.objects:
                 return
-            while self._remembered + size > _MAX_REMEMBERED:
-                oldest = next(iter(self._objects))
-                self._remembered -= len(self._objects.pop(oldest)[1])
-            self._objects[oid] = answer
-            self._remembered += size
+            while memory.size + size > _MAX_REMEMBERED:
+                memory.size -= len(memory.objects.pop(next(iter(memory.objects)))[1])
+            memory.objects[oid] = answer
+            memory.size += size
 
     def read_objects(self, oids: Sequence[str]) -> Iterator[tuple[str, bytes]]:
         """As ``read_object``, for many: many ids are sent at once, so that neither side waits for the other."""
@@ -196,8 +215,7 @@ class ObjectReader:
         if not only_many or len(self._trees) > _MAX_TREES:
             self._trees.clear()
             with self._lock:
-                self._objects.clear()
-                self._remembered = 0
+                self._memory = _ObjectMemory()
 
     def close(self) -> None:
         """End the reading process, and let go of the packs."""

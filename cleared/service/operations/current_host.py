@@ -20,11 +20,16 @@ class CurrentHost:
     def __init__(self, open_workspace: HostFactory) -> None:
         self._open = open_workspace
         self._lock = threading.Lock()
-        self._host = open_workspace()
+        self._host = self._open_again()
 
     def open_host(self) -> Host:
         """The workspace for one request, which shares nothing with another: it may read newer commits without them."""
         with self._lock:
             if self._host.is_outdated:
-                self._host = self._open()
+                self._host = self._open_again()
             return copy(self._host)
+
+    def _open_again(self) -> Host:
+        host = self._open()
+        host.reads_again = True
+        return host
