@@ -99,6 +99,26 @@ def test_kills_of_a_worker(tasks: Tasks, forks: Forks) -> None:
         check(tasks)
 
 
+def test_kills_of_workers_side_by_side(tasks: Tasks, forks: Forks) -> None:
+    """G21: whichever of two is how far; each task is done once, by this orchestrator or the next."""
+    steps = [
+        (step, nth)
+        for step in ("task-worked", "task-noted", "ref", "task-committed", "ledger-written")
+        for nth in (1, 2)
+    ]
+    tasks.planned(*(task(n) for n in range(1, 2 * len(steps) + 1)))
+    command = "echo x > docs/$CLEARED_TASK.txt"
+    for number, (step, nth) in enumerate(steps):
+        names = [f"T-{number * 2 + n:03d}" for n in (1, 2)]
+        assert forks.killed_at(tasks.ws.root, ["task-run-two", command], step, nth), (step, nth)
+        while {tasks.states()[name] for name in names} != {"completed"}:
+            assert tasks("run", "--command", command, "--workers", "2", "--max", "1").code in (0, 6), (step, nth)
+        states = by_task(tasks)
+        for name in names:
+            assert states[name].count("completed") == 1 and states[name][-1] == "completed", (step, nth, states)
+        assert tasks("check").code == 0 and tasks.ws.git("status", "--porcelain", "docs/T*.txt") == "", (step, nth)
+
+
 def test_kills_of_a_plan(tasks: Tasks, forks: Forks) -> None:
     """All of a plan is taken, or nothing."""
     for number, step in enumerate(("task-noted", "ref", "file", "task-committed", "ledger-written"), 1):

@@ -131,6 +131,7 @@ def command(root: Path, words: list[str], on_step: Callable[[str], None] | None 
         "task-claim": lambda task: claim_task(host, task, "tester"),
         "task-done": lambda task: complete_task(host, task),
         "task-run": lambda command: run_tasks(host, CommandWorker(command), most=1),
+        "task-run-two": lambda command: run_tasks(host, CommandWorker(command), most=2, workers=2),
         "task-archive": lambda: archive_tasks(host),
         "task-renumber": lambda other: renumber_tasks(host, other),
         "receipts": lambda: file_inbox(host),

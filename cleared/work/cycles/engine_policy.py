@@ -58,7 +58,7 @@ def read_spending(root: Path) -> Spending:
         raise WorkspaceError(
             f"what engines have used cannot be read: {str(error)[:200]}",
             place=Place(f"{Layout.state}/{_FILE}"),
-            remedy="Count from zero: cleared cycle reset-consensus.",
+            remedy=f"Remove it, and it is counted from zero: rm {Layout.state}/{_FILE}",
         ) from None
 
 
@@ -94,7 +94,11 @@ class EnginePolicy:
         return _change_spending(self._host, used)
 
     def find_cap(self) -> str:
-        """Which of the caps is reached; empty while none is."""
+        """Which of the caps is reached, and what to do; empty while none is."""
+        reached = self._describe_cap()
+        return f"{reached}; raise it, or count from zero: cleared cycle reset-consensus" if reached else ""
+
+    def _describe_cap(self) -> str:
         settings, spent = self._settings, read_spending(self._host.root)
         if settings.cost_cap and spent.cost >= settings.cost_cap:
             return f"the cost cap of {settings.cost_cap} USD is reached ({spent.cost:f} spent)"

@@ -33,7 +33,8 @@ def note_failure(host: Host, task_id: str, reason: str) -> None:
     last = max(outputs, key=lambda path: path.stat().st_mtime_ns, default=None)
     printed = last.read_text("utf-8", "replace")[-_MOST_OUTPUT:].strip() if last is not None else ""
     end = f"\n\nThe end of what was printed:\n\n{printed}" if printed else ""
-    write_atomic(_path(host, task_id), f"{reason.strip()[:_MOST_REASON]}{end}\n".encode(), mode=0o600)
+    text = host.redactor.redact_text(reason).strip()[:_MOST_REASON]
+    write_atomic(_path(host, task_id), f"{text}{end}\n".encode("utf-8", "replace"), mode=0o600)
 
 
 def note_wish(host: Host, task_id: str, wish: str) -> None:

@@ -90,7 +90,7 @@ class EngineAuthor(Struct, frozen=True):
         """Raises ``PolicyError`` at a limit of its account, and at a cap."""
         policy = self.worker.begin(host)
         if reached := policy.find_cap():
-            raise PolicyError(reached, remedy="Count from zero: cleared cycle reset-consensus; or raise it.")
+            raise PolicyError(reached)
         folder, text = state_folder(host, DRAFTS) / "clone", f"{prompt}\nWrite the list, as JSON, to {_PLAN}.\n"
         task = Task("T-000", "Plan", "", (), (_PLAN,), (), (), (), "")
         remove_tree(folder)

@@ -27,11 +27,16 @@ def link_folders(host: Host, repo: Repository, commit: str, tree: Path) -> list[
     """
     found = []
     for name in host.config.tasks.read_only_folders:
-        path = host.root / Path(name).expanduser()
+        is_elsewhere = name.startswith(("/", "~"))
+        path = Path(os.path.expanduser(name)) if is_elsewhere else host.root / name  # noqa: PTH111  # no user: no folder
         if not path.is_dir():
             host.show_message(f"{_SETTING}: there is no folder {name} here")
             continue
-        if (real := _require_own(host, repo, commit, name, path)).is_relative_to(host.root.resolve()):
+        real = path.resolve()
+        if any(each.resolve().is_relative_to(real) for each in (host.root, cleared_home())):
+            raise _refuse(name, "it holds the workspace, or the keys")
+        if not is_elsewhere or real.is_relative_to(host.root.resolve()):
+            _require_ignored(host, repo, commit, name.rstrip("/"), real)
             place = tree / name
             place.parent.mkdir(parents=True, exist_ok=True)
             if os.path.lexists(place):
@@ -41,22 +46,13 @@ def link_folders(host: Host, repo: Repository, commit: str, tree: Path) -> list[
     return found
 
 
-def _require_own(host: Host, repo: Repository, commit: str, name: str, path: Path) -> Path:
-    real, root = path.resolve(), host.root.resolve()
-    if any(each.resolve().is_relative_to(real) for each in (root, cleared_home())):
-        raise _refuse(name, "it holds the workspace, or the keys")
-    if not real.is_relative_to(root):
-        if not os.path.isabs(os.path.expanduser(name)):  # noqa: PTH111, PTH117
-            raise _refuse(name, "it is a link that leads out of the workspace")
-        return real
-    inner = name.rstrip("/")
-    if real != root / inner or inner.split("/")[0] in (".git", host.layout.state_dir.name):
-        raise _refuse(name, "it is a link, or a part of the workspace itself")
+def _require_ignored(host: Host, repo: Repository, commit: str, inner: str, real: Path) -> None:
+    if real != host.root.resolve() / inner or inner.split("/")[0] in (".git", host.layout.state_dir.name):
+        raise _refuse(inner, "it is a link, or a part of the workspace itself")
     if any(entry.startswith(f"{inner}/") for entry in Snapshot(repo, commit).list_entries()):
-        raise _refuse(name, "git has files of it")
+        raise _refuse(inner, "git has files of it")
     if inner not in find_ignored(repo, [inner]):
-        raise _refuse(name, "git does not ignore it")
-    return real
+        raise _refuse(inner, "git does not ignore it")
 
 
 def _refuse(name: str, why: str) -> PolicyError:

@@ -316,6 +316,23 @@ def test_the_briefing_has_only_what_the_task_names(tasks: Tasks) -> None:
     assert shown["briefing_lines"] == text.count("\n") and shown["briefing_bytes"] == len(text.encode())
 
 
+def test_the_next_briefing_has_the_last_failure(tasks: Tasks) -> None:
+    """G28: the reason, the end of what was printed last, and what a person wishes; until it is done."""
+    tasks.planned(task(1, verification_command="seq 9000; echo it was the comma; grep -q right docs/T-001.txt"))
+    tasks("run", "--command", "echo what the worker said; echo wrong > docs/T-001.txt")
+    tasks.ok("retry", "T-001", "--summary", "Mind the comma")
+    text = tasks.ok("show", "T-001", "--briefing").out.partition("## What came of the last try")[2]
+    for said in ("Mind the comma", "Verification failed (exit code 1)", "9000\nit was the comma\n"):
+        assert said in text, text
+    assert "\n100\n" not in text and "the worker said" not in text
+    tasks("run", "--command", "echo what the worker said; exit 3")
+    tasks.ok("retry", "T-001")
+    text = tasks.ok("show", "T-001", "--briefing").out.partition("## What came of the last try")[2]
+    assert "exit code 3" in text and "what the worker said\n" in text and "the comma" not in text
+    tasks("run", "--command", "echo right > docs/T-001.txt")
+    assert "What came of" not in tasks.ok("show", "T-001", "--briefing").out
+
+
 def test_a_large_briefing_is_warned_of(tasks: Tasks) -> None:
     """G23"""
     tasks.ws.put("docs/long.md", "line\n" * 1200)
