@@ -291,4 +291,5 @@ def run_tasks(
         for reason in report.reasons:
             print_message(reason)
     sys.stdout.flush()
-    raise typer.Exit({"done": ExitCode.ALL_DONE, "blocked": ExitCode.BLOCKED, "limit": ExitCode.DONE}[report.state])
+    codes = {"done": ExitCode.ALL_DONE, "limit": ExitCode.DONE}
+    raise typer.Exit(codes.get(report.state, ExitCode.BLOCKED))

@@ -89,6 +89,11 @@ class EnginePolicy:
     def __init__(self, host: Host, settings: CycleSettings, failures: int = 0) -> None:
         self._host, self._settings, self.failures = host, settings, failures
 
+    @property
+    def limit_wait_seconds(self) -> float:
+        """How long it waits where nobody says until when."""
+        return self._settings.limit_wait_seconds
+
     def record_use(self, used: Spending) -> Spending:
         """Count what a piece of work has used; all of it so far."""
         return _change_spending(self._host, used)
@@ -115,7 +120,7 @@ class EnginePolicy:
         if limit is not None and limit.is_administrative:
             return Following("failed", f"the account needs a person: {limit.words}")
         if limit is not None:
-            until = limit.until or now + timedelta(seconds=settings.limit_wait_seconds)
+            until = limit.until or now + timedelta(seconds=self.limit_wait_seconds)
             return Following("waiting_limit", limit.words, max((until - now).total_seconds(), 0.0))
         self.failures = self.failures + 1 if failed else 0
         if reached := self.find_cap():

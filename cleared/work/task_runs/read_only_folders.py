@@ -20,12 +20,25 @@ _SETTING = "tasks.read_only_folders"
 
 def link_folders(host: Host, repo: Repository, commit: str, tree: Path) -> list[Path]:
     """Link into ``tree``, which is ``commit``, what the settings name of the workspace; the real paths of all that may
-    be read.
+    be read. Raises as ``find_folders`` does, and ``PolicyError`` where the work has made something in its place."""
+    found = find_folders(host, repo, commit)
+    for name, real in found.items():
+        if real.is_relative_to(host.root.resolve()):
+            place = tree / name
+            place.parent.mkdir(parents=True, exist_ok=True)
+            if os.path.lexists(place):
+                raise _refuse(name, "the work has made something in its place")
+            place.symlink_to(real, target_is_directory=True)
+    return list(found.values())
+
+
+def find_folders(host: Host, repo: Repository, commit: str) -> dict[str, Path]:
+    """The folders that the settings name, as they are named → real paths; not those that are not there.
 
     Raises ``PolicyError`` for one that git has files of or does not ignore, for a link, and for one that holds the
     workspace or the keys.
     """
-    found = []
+    found = {}
     for name in host.config.tasks.read_only_folders:
         is_elsewhere = name.startswith(("/", "~"))
         path = Path(os.path.expanduser(name)) if is_elsewhere else host.root / name  # noqa: PTH111  # no user: no folder
@@ -37,12 +50,7 @@ def link_folders(host: Host, repo: Repository, commit: str, tree: Path) -> list[
             raise _refuse(name, "it holds the workspace, or the keys")
         if not is_elsewhere or real.is_relative_to(host.root.resolve()):
             _require_ignored(host, repo, commit, name.rstrip("/"), real)
-            place = tree / name
-            place.parent.mkdir(parents=True, exist_ok=True)
-            if os.path.lexists(place):
-                raise _refuse(name, "the work has made something in its place")
-            place.symlink_to(real, target_is_directory=True)
-        found.append(real)
+        found[name] = real
     return found
 
 

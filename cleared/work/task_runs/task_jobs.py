@@ -20,10 +20,12 @@ from cleared.workspace.settings.model import Config
 
 
 def task_turn(job: JobContext) -> str:
-    """As ``cleared task run --max 1``. Raises ``JobFailed`` where the task failed."""
+    """As ``cleared task run --max 1``. Raises ``JobFailed`` where the task failed, or none may begin."""
     host = open_for_job(job.root)
     # A loop that was not started with --allow-ai does not come here with an engine: see ``configure_turn``.
     report = run_tasks(host, choose_worker(host, None, None, allow_ai=True), most=1, waits=False)
+    if report.state == "ended":
+        raise JobFailed("; ".join(report.reasons))
     for outcome in report.outcomes:
         if outcome.status == FAILED:
             raise JobFailed(f"{outcome.task_id} {outcome.status}: {outcome.summary}")

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
 from typing import Any
 
-from cleared.base.errors import BusyError, UsageError
+from cleared.base.errors import ClearedError, UsageError
 from cleared.changes.host import Host
 from cleared.git import Repository
 from cleared.jobs.tasks.task_graph import NextTask, choose_next, list_blockers, sort_key
@@ -65,18 +64,19 @@ def describe_task(host: Host, task_id: str) -> dict[str, Any]:
 
 
 def _catch_up(host: Host) -> None:
-    """What was committed or decided and is not in the ledger yet; where somebody else is at work, they or the next one
-    will."""
+    """What was committed or decided and is not in the ledger yet. Where that cannot be recorded now, it is said, and
+    left to the next one."""
     finish_interrupted(host)
-    with suppress(BusyError):
+    try:
         settle_awaiting(host)
+    except ClearedError as error:
+        host.show_message(f"what was decided about tasks is not in the ledger yet: {error.message}")
 
 
 def find_next(host: Host) -> NextTask:
     """The task that comes next, once dead workers' claims are given back."""
     open_ledger(host).require()
-    finish_interrupted(host)
-    settle_awaiting(host)
+    _catch_up(host)
     recover_claims(host)
     tasks = read_task_set(host)
     found = choose_next(tasks.tasks, read_states(host))

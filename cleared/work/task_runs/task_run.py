@@ -16,6 +16,7 @@ from cleared.jobs.tasks.task_definition import Task
 from cleared.jobs.tasks.task_graph import NextTask
 from cleared.jobs.tasks.task_states import FAILED, PENDING
 from cleared.work.cycles.engine_policy import EnginePolicy, Following
+from cleared.work.task_runs.read_only_folders import find_folders
 from cleared.work.task_runs.task_archive import archive_tasks
 from cleared.work.task_runs.task_completion import TaskOutcome
 from cleared.work.task_runs.task_planning import refuse_task_faults
@@ -29,9 +30,11 @@ from cleared.workspace.location import Layout
 from cleared.workspace.runners import Runner
 
 LOCK_NAME: Final = "task-orchestrator.lock"
+_KINDS: Final = {"waiting_limit": "usage limit", "cooldown": "cooling down", "failed": "ended"}
 _PAUSE_SECONDS: Final = 0.5
 
-EndState = Literal["done", "blocked", "limit"]
+EndState = Literal["done", "blocked", "limit", "ended"]
+"""``ended``: by the policy of the worker's account, before all are done."""
 
 
 class RunReport(Struct, frozen=True):
@@ -68,6 +71,8 @@ def run_tasks(
         for left in state_folder(host, "task-work").iterdir():
             remove_tree(left)  # its orchestrator was killed, and the worker could write its git settings
         policy = worker.begin(host)
+        with host.open_for_reading() as repo:
+            find_folders(host, repo, repo.read_head())  # what is wrong with the settings fails no task
         if policy is not None and not waits:
             policy.failures = read_wait(host.root).failures
         note_wait(host, TaskWait())
@@ -130,7 +135,13 @@ class _Orchestrator:
         if self._runner.is_asked_to_end() or (self._most is not None and begun >= self._most):
             return RunReport("limit", ())
         reached = self._policy.find_cap() if self._policy is not None else ""
-        return RunReport("blocked", (), (reached,)) if reached else None
+        return self._end_by_policy(reached) if reached else None
+
+    def _end_by_policy(self, reason: str) -> RunReport:
+        """The end, until a person has seen to it. The loop looks again later."""
+        if not self._waits and self._policy is not None:
+            _note_following(self._host, self._policy, Following("failed", reason, self._policy.limit_wait_seconds))
+        return RunReport("ended", (), (reason,))
 
     def _settle(self, turn: TaskTurn) -> RunReport | None:
         """See to what follows on a turn; the end, where that does."""
@@ -143,7 +154,7 @@ class _Orchestrator:
         failed = turn.outcome is not None and turn.outcome.status == FAILED
         following = policy.find_following(failed=failed, limit=turn.limit)
         if following is not None and following.status == "failed":
-            return RunReport("blocked", (), (following.reason or "",))
+            return self._end_by_policy(following.reason or "")
         if not self._waits:
             _note_following(host, policy, following)
             return RunReport("blocked", (), (_describe_wait(host, following),)) if following is not None else None
@@ -174,8 +185,7 @@ def _note_following(host: Host, policy: EnginePolicy, following: Following | Non
 
 def _describe_wait(host: Host, following: Following) -> str:
     until = format_iso(host.clock.now() + timedelta(seconds=following.seconds))
-    kind = "usage limit" if following.status == "waiting_limit" else "cooling down"
-    return f"{kind} until {until}: {following.reason}"
+    return f"{_KINDS[following.status]} until {until}: {following.reason}"
 
 
 def _has_begun(host: Host, task_id: str) -> bool:

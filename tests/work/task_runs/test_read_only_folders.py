@@ -86,6 +86,9 @@ def test_only_what_git_ignores_is_opened(tasks: Tasks, tmp_path: Path, name: str
     tasks.ws.put("docs/T-001.txt", "x")
     done = tasks("verify", "T-001")
     assert done.code == 3 and why in done.err, done
+    tasks.ok("retry", "T-001")
+    refused(tasks("run", "--command", "echo x > docs/T-001.txt"), 3, why)
+    assert tasks.states() == {"T-001": "pending"}, "no task fails by a setting"
 
 
 def test_a_name_leads_nowhere_else(tasks: Tasks) -> None:

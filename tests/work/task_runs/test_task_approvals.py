@@ -100,3 +100,15 @@ def test_a_line_that_somebody_wrote_completes_nothing(tasks: Tasks, field: dict[
     assert tasks.states() == {"T-001": "awaiting-approval" if field else "blocked"} and tasks("next").code == 7
     tasks.ok("retry", "T-001")
     assert tasks("next").code == 0
+
+
+def test_where_nothing_can_be_recorded_it_is_said_and_shown(tasks: Tasks) -> None:
+    """While a merge is under way, say: reading goes on, and the next one records it."""
+    tasks.planned(PROPOSED)
+    run(tasks)
+    take_ok(tasks.ws, "agent", "approve", "P1")
+    tasks.ws.put(".git/MERGE_HEAD", f"{tasks.ws.head()}\n")
+    done = tasks("list", "--json")
+    assert done.json[0]["status"] == "awaiting-approval" and "is not in the ledger yet" in done.err, done
+    (tasks.ws.root / ".git/MERGE_HEAD").unlink()
+    assert tasks.states() == {"T-001": "completed"}

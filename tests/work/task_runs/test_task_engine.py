@@ -138,6 +138,19 @@ def test_the_loops_turns_wait_for_the_account(tasks: Tasks, engine: FakeEngine) 
     assert waiting["not_before"] == "2025-02-10T08:00:00Z"
 
 
+def test_the_loops_turns_end_where_a_person_is_needed(tasks: Tasks, engine: FakeEngine) -> None:
+    """WORK 2: the job fails, and the next turn waits an hour: neither a task nor the loop fails by it."""
+    tasks.ws.config("tasks.engine=claude", "loop.rotation=[task_turn]", "loop.max_failures=1")
+    tasks.planned(task(1))
+    engine.plan({"stdout": result("Invalid API key", error=True, api_error_status=401)})
+    tasks.ws.ok("loop", "run", "--max-cycles", "3", "--sleep", "0", "--auto-rotate", "--allow-ai")
+    assert len(engine.calls) == 1 and tasks.states() == {"T-001": "pending"}
+    assert "needs a person" in tasks.ws.json("loop", "status")["last_job"]["summary"]
+    tasks.ws.ok("loop", "enqueue", "task_turn")
+    (waiting,) = tasks.ws.json("loop", "status")["queued"]
+    assert waiting["not_before"] == "2025-02-10T07:00:00Z"
+
+
 def test_an_engine_that_is_not_there_fails_no_task(
     tasks: Tasks, engine: FakeEngine, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -109,3 +109,15 @@ def test_most_counts_what_is_on(tasks: Tasks, engine: FakeEngine) -> None:
     tasks.planned(*(task(n) for n in range(1, 5)))
     engine.plan(step(engine, MEET))
     assert tasks(*ENGINE, "--max", "3").code == 0 and sorted(tasks.states().values()).count("completed") == 3
+
+
+def test_agents_can_work_side_by_side(tasks: Tasks) -> None:
+    """Each run in a sandbox of its own, and each a commit."""
+    writer = 'task = ctx_event()["payload"]["task"]\n{"files": {task["context"]["files"][0]: task["title"] + "\\n"}}\n'
+    tasks.ws.agent("writer", writer)
+    tasks.planned(*(task(n) for n in range(1, 5)))
+    done = tasks("run", "--agent", "writer", "--workers", "4", "--json")
+    assert done.code == 6 and [tasks.ws.read(f"docs/T-00{n}.txt") for n in range(1, 5)] == [
+        f"Task {n}\n" for n in range(1, 5)
+    ], done
+    assert tasks("check").code == 0 and tasks.ws("check").code == 0
