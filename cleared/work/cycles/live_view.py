@@ -8,8 +8,8 @@ from typing import Any, Final
 
 _MOST_LINES: Final = 1_000
 """Of one run that are shown."""
-_MOST_BYTES: Final = 16 << 20
-"""Of one run that are looked at: a program may print without end."""
+_MOST_EVENTS: Final = 50_000
+"""Lines of one run that are looked at: a program may print without end."""
 _LONGEST_EVENT: Final = 256 * 1024
 _LONGEST_TEXT: Final = 200
 
@@ -19,19 +19,21 @@ class LiveView:
 
     def __init__(self, describe: Callable[[Mapping[str, Any]], str], show: Callable[[str], None]) -> None:
         self._describe, self._show = describe, show
-        self._lines_left, self._bytes_left = _MOST_LINES, _MOST_BYTES
+        self._lines_left, self._events_left = _MOST_LINES, _MOST_EVENTS
         self._pending = bytearray()
 
     def feed_bytes(self, data: bytes) -> None:
         """Add output of the engine."""
-        if not self._lines_left or self._bytes_left <= 0:
+        if not self._lines_left or not self._events_left:
             return
-        self._bytes_left -= len(data)
         self._pending += data
         *lines, rest = self._pending.split(b"\n")
         self._pending = rest[:_LONGEST_EVENT]  # the rest of a longer one is no JSON
         for line in lines:
-            if line.startswith(b"{") and self._lines_left:
+            self._events_left -= 1
+            if not self._lines_left or not self._events_left:
+                return
+            if line.startswith(b"{"):
                 self._show_event(line)
 
     def _show_event(self, line: bytes | bytearray) -> None:

@@ -20,6 +20,8 @@ _DROPPED_LENGTH: Final = 64 * 1024
 
 _MOST_KEY_LINES: Final = 200
 """What says that a key begins hides no more of an output than this: a key of 16,384 bits."""
+_KEY_NAME: Final = "PRIVATE KEY"
+"""What the lines have in them that begin and end a key."""
 _KEY_BEGINS, _KEY_ENDS = re.compile(r"-----BEGIN [A-Z ]*PRIVATE KEY"), re.compile(r"-----END [A-Z ]*PRIVATE KEY")
 _KEY_LINE = re.compile(r"(?:[A-Za-z0-9+/=]*|(?:Proc-Type|DEK-Info):.*|(?:.*\s)?[A-Za-z0-9+/=]{32,}+\W{0,8})", re.ASCII)
 """A line within a key, also behind what a program puts before each of its lines."""
@@ -54,7 +56,7 @@ class JobOutput:
         self._feed_text(self._decoder.decode(b"", final=True))
         line, self._pending = self._pending, ""
         if line:
-            self._write_line(line)
+            self._write_redacted(self._redact_line(line))
         self._add_dropped_to_tail()
         if self._cut:
             self._file.write(f"\n[{self._cut} more characters are not kept]\n")
@@ -62,15 +64,19 @@ class JobOutput:
 
     def _feed_text(self, text: str) -> None:
         if self._left_to_write:
-            *lines, self._pending = (self._pending + text).split("\n")
-            for number, line in enumerate(lines, start=1):
-                self._write_line(line + "\n")
-                if not self._left_to_write:
-                    self._pending = "\n".join([*lines[number:], self._pending])
-                    break
+            whole, newline, self._pending = (self._pending + text).rpartition("\n")
+            if self._key_lines_left or _KEY_NAME in whole:
+                lines = whole.split("\n") if newline else []
+                for number, line in enumerate(lines, start=1):
+                    self._write_redacted(self._redact_line(line + "\n"))
+                    if not self._left_to_write:
+                        self._pending = "\n".join([*lines[number:], self._pending])
+                        break
+            elif newline:  # all other secrets end with their line, and a call for each line takes long
+                self._write_redacted(self._redactor.redact_output(whole + newline))
             while self._left_to_write and len(self._pending) > _LONGEST_LINE:
                 ready, self._pending = self._pending[:-_OVERLAP], self._pending[-_OVERLAP:]
-                self._write_line(ready)
+                self._write_redacted(self._redact_line(ready))
             self._file.flush()
             text = ""
         if not self._left_to_write:
@@ -102,11 +108,10 @@ class JobOutput:
         self._key_lines_left = 0
         return self._redactor.redact_output(line)
 
-    def _write_line(self, line: str) -> None:
-        line = self._redact_line(line)
-        self.tail = (self.tail + line)[-_TAIL_LENGTH:]
-        written = line.encode("utf-8", "replace")[: self._left_to_write].decode("utf-8", "ignore")
-        cut = len(line) - len(written)
+    def _write_redacted(self, text: str) -> None:
+        self.tail = (self.tail + text)[-_TAIL_LENGTH:]
+        written = text.encode("utf-8", "replace")[: self._left_to_write].decode("utf-8", "ignore")
+        cut = len(text) - len(written)
         self._left_to_write -= self._left_to_write if cut else len(written.encode("utf-8"))
         self._cut += cut
         if written:
