@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from typing import Any, BinaryIO, Final
 
 from cleared.jobs.tasks.task_definition import TASK_ID
@@ -14,7 +14,11 @@ from cleared.jobs.tasks.task_states import ALIASES, AWAITING, BLOCKED, WRITTEN_S
 MAX_LINE: Final = 256 << 10
 """Bytes; a longer line is no record."""
 _CHUNK: Final = 4 << 20
+_PIECE: Final = 2 << 20
+"""Bytes that are looked for one task in at a time; each piece and the one before it share the longest line."""
 _IDS: Final = re.compile(rb'"id"\s*:\s*"(T-[0-9]{3,6})"')
+_ESCAPED: Final = re.compile(rb"\\u00[2356][0-9dD]")
+"""Letters of an id, or of its key, written as no program writes them that this one knows."""
 
 
 def parse_line(line: bytes) -> StatusLine | None:
@@ -49,29 +53,62 @@ def render_line(line: StatusLine) -> bytes:
     return (json.dumps(line.to_json_object(), ensure_ascii=True) + "\n").encode("ascii")
 
 
-def find_newest(file: BinaryIO, start: int, end: int) -> dict[str, tuple[int, int]]:
-    """Id → where the newest line of it is (offset, bytes), among the whole lines of ``file[start:end]``.
+def find_newest(file: BinaryIO, start: int, end: int, known: Collection[str] = ()) -> dict[str, tuple[int, int]]:
+    """Id → where the newest line of it is (offset, bytes), among the whole lines of ``file[start:end]``, but for those
+    of ``known``.
 
-    ``end`` lies right behind a newline. Read from the end; what holds only ids that came already is not looked into.
+    ``start`` and ``end`` lie right behind a newline. Read from the end; what holds only ids that came already is not
+    looked into.
     """
     newest: dict[str, tuple[int, int]] = {}
-    seen: set[bytes] = set()
+    seen = {name.encode("ascii") for name in known}
     for offset, block in _read_blocks(file, start, end):
-        ids = _IDS.findall(block)
-        # An escape may write an id in another way.
-        if b"\\u" not in block and seen.issuperset(ids) and len(ids) >= block.count(b"\n"):
+        ids, is_escaped = _IDS.findall(block), _ESCAPED.search(block) is not None
+        if not is_escaped and seen.issuperset(ids) and len(ids) >= block.count(b"\n"):
             continue
         at = offset + len(block)
         for line in reversed(block.split(b"\n")[:-1]):
             at -= len(line) + 1
-            known = _IDS.findall(line)
-            if known and b"\\u" not in line and seen.issuperset(known):
+            named = _IDS.findall(line)
+            if named and not (is_escaped and _ESCAPED.search(line)) and seen.issuperset(named):
                 continue
             record = parse_line(line)
-            if record is not None and record.id not in newest:
+            if record is not None and record.id.encode("ascii") not in seen:
                 newest[record.id] = (at, len(line))
                 seen.add(record.id.encode("ascii"))
     return newest
+
+
+def find_line(file: BinaryIO, end: int, task_id: str) -> tuple[int, int] | None:
+    """Where the newest line of one task is, before ``end``: where its id is not found, nothing is looked into."""
+    name = task_id.encode("ascii")
+    find_name = re.compile(re.escape(name)).search  # three times as fast as ``in``
+    piece = bytearray(_PIECE)
+    at = end
+    while at > 0:
+        begin = max(0, at - _PIECE + MAX_LINE)
+        file.seek(begin)
+        held = file.readinto(piece)  # type: ignore[attr-defined]
+        if find_name(piece, 0, held) or (b"\\" in piece and _ESCAPED.search(piece, 0, held)):
+            start = begin if begin == 0 else piece.find(b"\n", 0, held) + 1 + begin
+            found = _find_in_lines(file, start, min(end, begin + held), task_id)
+            if found is not None:
+                return found
+        at = begin
+    return None
+
+
+def _find_in_lines(file: BinaryIO, start: int, end: int, task_id: str) -> tuple[int, int] | None:
+    """The newest of the whole lines of ``file[start:end]`` that are of the task. ``start`` begins a line."""
+    file.seek(start)
+    lines = file.read(end - start).split(b"\n")
+    at = end - len(lines.pop())
+    for line in reversed(lines):
+        at -= len(line) + 1
+        record = parse_line(line) if task_id.encode("ascii") in line or _ESCAPED.search(line) else None
+        if record is not None and record.id == task_id:
+            return at, len(line)
+    return None
 
 
 def _read_blocks(file: BinaryIO, start: int, end: int) -> Iterator[tuple[int, bytes]]:

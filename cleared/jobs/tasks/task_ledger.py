@@ -22,7 +22,7 @@ from cleared.base.clock import Clock
 from cleared.base.errors import ClearedError, Place, WorkspaceError
 from cleared.base.safe_files import describe_os_error
 from cleared.base.safe_names import resolve_inside
-from cleared.jobs.tasks.ledger_lines import end_of_lines, find_newest, parse_line, render_line
+from cleared.jobs.tasks.ledger_lines import end_of_lines, find_line, find_newest, parse_line, render_line
 from cleared.jobs.tasks.task_states import StatusLine
 from cleared.workspace.database import connect_in_memory, connect_to_write
 from cleared.workspace.lock import ensure_state_dir, writer_lock
@@ -195,11 +195,14 @@ def _read_end(file: BinaryIO) -> bytes:
 INDEX_NAME: Final = "task-ledger.db"
 _SCHEMA: Final = """
 CREATE TABLE newest (id TEXT PRIMARY KEY, start INTEGER NOT NULL, length INTEGER NOT NULL) WITHOUT ROWID;
-CREATE TABLE covered (only INTEGER PRIMARY KEY CHECK (only = 1), bytes INTEGER NOT NULL, digest TEXT NOT NULL);
+CREATE TABLE covered (
+  only INTEGER PRIMARY KEY CHECK (only = 1), start INTEGER NOT NULL, bytes INTEGER NOT NULL, digest TEXT NOT NULL);
 """
-_VERSION: Final = 1
-_RECENT: Final = 2 << 20
-"""Bytes: where more than these are not indexed yet, a line is first looked for among the last of them."""
+"""What is indexed lies between ``start`` and ``bytes``; the newest line of each task that occurs there."""
+_VERSION: Final = 2
+_STEP: Final = 16 << 20
+"""Bytes that a call indexes which asks for one task: a ledger of which nothing is known is indexed bit by bit, from the
+end, and no call waits for all of it."""
 _SAMPLE: Final = 32 << 10
 """Bytes at both ends of what is indexed that must be as they were."""
 
@@ -217,64 +220,57 @@ class LedgerIndex:
         except (ClearedError, sqlite3.Error, OSError):  # a disk that takes nothing: built for this call
             db = connect_in_memory(_SCHEMA)
         with closing(db):
-            if task_id is not None and not _is_near(db, file):
-                recent = _find_recent(file, task_id)
-                if recent is not None:
-                    return {task_id: recent}
-            self._catch_up(db, file)
+            start = self._catch_up(db, file, is_whole=task_id is None)
             query = "SELECT id, start, length FROM newest"
             rows = db.execute(f"{query} WHERE id = ?", (task_id,)) if task_id else db.execute(query)
-            return {name: (start, length) for name, start, length in rows}
+            located = {name: (begin, length) for name, begin, length in rows}
+        if task_id is not None and not located and start > 0:
+            found = find_line(file, start, task_id)
+            return {task_id: found} if found is not None else {}
+        return located
 
     def drop(self) -> None:
         """Have it built again."""
         for suffix in ("", "-wal", "-shm"):
             Path(f"{self._path}{suffix}").unlink(missing_ok=True)
 
-    def _catch_up(self, db: sqlite3.Connection, file: BinaryIO) -> None:
-        """Take in what was added since, or everything."""
-        row = db.execute("SELECT bytes, digest FROM covered").fetchone()
-        size = os.fstat(file.fileno()).st_size
-        begin = row[0] if row is not None and row[0] <= size and _digest_ends(file, row[0]) == row[1] else 0
-        if begin == size and row is not None:
-            return
-        end = end_of_lines(file)
-        if row is not None and begin == end:
-            return
-        newest = find_newest(file, begin, end)
+    def _catch_up(self, db: sqlite3.Connection, file: BinaryIO, *, is_whole: bool) -> int:
+        """Take in what was added since, and more of what is before: all of it where ``is_whole``. From where on all is
+        indexed."""
+        row = db.execute("SELECT start, bytes, digest FROM covered").fetchone()
+        size, end = os.fstat(file.fileno()).st_size, end_of_lines(file)
+        is_known = row is not None and row[1] <= size and _digest_ends(file, row[1]) == row[2] and end - row[1] <= _STEP
+        low, high = (row[0], row[1]) if is_known else (end, end)
+        start = 0 if is_whole else _find_line_start(file, max(0, low - _STEP))
+        if is_known and (start, end) == (low, high):
+            return int(low)
+        added = find_newest(file, high, end)
+        before = {name for (name,) in db.execute("SELECT id FROM newest")} if is_known else set()
+        older = find_newest(file, start, low, before | added.keys())
         try:
             with db:
-                if begin == 0:
+                if not is_known:
                     db.execute("DELETE FROM newest")
                 db.executemany(
                     "INSERT OR REPLACE INTO newest VALUES (?, ?, ?)",
-                    ((name, start, length) for name, (start, length) in newest.items()),
+                    ((name, at, length) for name, (at, length) in {**older, **added}.items()),
                 )
-                db.execute("INSERT OR REPLACE INTO covered VALUES (1, ?, ?)", (end, _digest_ends(file, end)))
+                db.execute("INSERT OR REPLACE INTO covered VALUES (1, ?, ?, ?)", (start, end, _digest_ends(file, end)))
         except sqlite3.OperationalError:
             # Another process is at it, or the disk is full: this call gets its answer all the same.
             memory = connect_in_memory(_SCHEMA)
             with closing(memory):
-                self._catch_up(memory, file)
+                start = self._catch_up(memory, file, is_whole=is_whole)
                 rows = memory.execute("SELECT id, start, length FROM newest").fetchall()
             db.execute("CREATE TEMP TABLE newest (id TEXT PRIMARY KEY, start INTEGER, length INTEGER)")
             db.executemany("INSERT INTO temp.newest VALUES (?, ?, ?)", rows)
+        return int(start)
 
 
-def _is_near(db: sqlite3.Connection, file: BinaryIO) -> bool:
-    """Whether little is left to be indexed."""
-    row = db.execute("SELECT bytes, digest FROM covered").fetchone()
-    size = os.fstat(file.fileno()).st_size
-    begin = row[0] if row is not None and row[0] <= size and _digest_ends(file, row[0]) == row[1] else 0
-    return size - begin <= _RECENT
-
-
-def _find_recent(file: BinaryIO, task_id: str) -> tuple[int, int] | None:
-    """Where the newest line of the task is, if it is among the last bytes: these are read without any index."""
-    end = end_of_lines(file)
-    file.seek(max(0, end - _RECENT))
-    start = file.tell() + len(file.readline()) if end > _RECENT else 0
-    return find_newest(file, start, end).get(task_id)
+def _find_line_start(file: BinaryIO, at: int) -> int:
+    """The first beginning of a line from there on."""
+    file.seek(max(0, at - 1))
+    return at if at == 0 else at - 1 + len(file.readline())
 
 
 def _digest_ends(file: BinaryIO, end: int) -> str:

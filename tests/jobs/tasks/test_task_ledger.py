@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from cleared.base.clock import SystemClock
 from cleared.base.errors import WorkspaceError
-from cleared.jobs.tasks.ledger_lines import find_newest, parse_line
+from cleared.jobs.tasks.ledger_lines import find_line, find_newest, parse_line
 from cleared.jobs.tasks.task_ledger import INDEX_NAME, LEDGER, TORN_NAME, TaskLedger
 from cleared.jobs.tasks.task_states import STATES, StatusLine, may_follow
 
@@ -207,6 +207,7 @@ LINES = st.lists(
             lambda p: json.dumps({"id": f"T-{p[0]:03d}", "status": p[1]}).encode()
         ),
         st.sampled_from([b"", b"x", b'{"id":"T-001"', b'{"note":{"id":"T-002"},"status":"failed","id":"T-003"}']),
+        st.sampled_from([b'{"id":"T-\\u0030\\u00301","status":"failed"}', b'{"\\u0069d":"T-002","status":"failed"}']),
     ),
     max_size=40,
 )
@@ -221,11 +222,12 @@ def test_reading_from_the_end_gives_what_reading_from_the_start_does(lines: list
 
     data = b"".join(line + b"\n" for line in lines)
     expected = {record.id: record.status for record in map(parse_line, lines) if record is not None}
-    before, ledger_lines._CHUNK = ledger_lines._CHUNK, chunk  # type: ignore[misc]
-    try:
+    with pytest.MonkeyPatch.context() as patch:
+        for name, size in (("_CHUNK", chunk), ("MAX_LINE", 80), ("_PIECE", 80 + chunk)):
+            patch.setattr(ledger_lines, name, size)
         newest = find_newest(io.BytesIO(data), 0, len(data))
-    finally:
-        ledger_lines._CHUNK = before  # type: ignore[misc]
+        one_by_one = {name: find_line(io.BytesIO(data), len(data), name) for name in [f"T-{n:03d}" for n in range(8)]}
+    assert {name: place for name, place in one_by_one.items() if place is not None} == newest
     found = {}
     for name, (start, length) in newest.items():
         record = parse_line(data[start : start + length])
@@ -253,6 +255,26 @@ def test_a_lookup_reads_little_of_a_large_ledger(root: Path) -> None:
 
         found = ledger._read_lines(Counting(), "T-001")  # type: ignore[arg-type]
     assert list(found) == ["T-001"] and sum(read) < 3 << 20
+
+
+def test_a_ledger_is_indexed_bit_by_bit(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """G12, G13: each lookup takes a step of it from the end, whatever is added or written anew meanwhile."""
+    from cleared.jobs.tasks import task_ledger
+
+    monkeypatch.setattr(task_ledger, "_STEP", 1_000)
+    random.seed(1)
+    known: dict[str, str] = {}
+    for turn in range(12):
+        lines = [(f"T-{random.randint(1, 9):03d}", random.choice(["pending", "failed"])) for _ in range(30)]
+        append(root, *lines[: 3 if turn % 2 else 30])
+        known |= dict(lines[: 3 if turn % 2 else 30])
+        if turn == 8:
+            (root / LEDGER).write_bytes((root / LEDGER).read_bytes().replace(b"T-009", b"T-010"))
+            known = {name.replace("T-009", "T-010"): state for name, state in known.items()}
+        for name in random.sample([f"T-{n:03d}" for n in range(12)], 4):
+            found = ledger_of(root).read_latest(name)
+            assert (found.status if found else None) == known.get(name), (turn, name)
+    assert states(root) == known
 
 
 def test_a_recent_line_is_found_before_there_is_an_index(root: Path) -> None:
