@@ -25,7 +25,8 @@ def engine_output(quick: bool) -> Result:
     took = {line: _run_engine(root, folder, line, BYTES // 10 if quick else BYTES) for line in _LINES}
     slowest = max(took, key=took.__getitem__)
     return Result(
-        f"taking 200 MB of an engine's output, the slowest of {len(_LINES)} kinds of lines ({slowest[:20]}), processor time",
+        f"taking 200 MB of an engine's output, the slowest of {len(_LINES)} kinds of lines ({slowest[:9]}), "
+        "processor time",
         seconds(took[slowest]),
         f"{seconds(min(took.values()))} the quickest",
         took[slowest] / min(took.values()),
