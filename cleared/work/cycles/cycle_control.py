@@ -9,7 +9,7 @@ from cleared.base.clock import format_iso
 from cleared.base.safe_files import write_atomic
 from cleared.changes.host import Host
 from cleared.work.cycles import cycle_state
-from cleared.work.cycles.consensus import INITIAL, ConsensusFile
+from cleared.work.cycles.consensus import CONSENSUS, INITIAL, ConsensusFile
 from cleared.work.cycles.cycle_log import CYCLE_LOG, list_cycle_logs
 from cleared.work.cycles.engine_policy import Spending, read_spending, reset_spending
 
@@ -77,11 +77,13 @@ def reset_consensus(host: Host) -> str:
     Raises ``BusyError`` where a loop runs.
     """
     with cycle_state.cycles_of(host.root).hold(host.clock, "cycle reset-consensus"):
+        reset_spending(host)
+        if not any((host.root / name).exists() for name in (CONSENSUS, cycle_state.STATE_FILE)):
+            return ""  # no cycles are run here, but tasks by engines
         consensus = ConsensusFile(host.root)
         kept = consensus.keep_aside(host.clock.now()) if consensus.read() != INITIAL else ""
         consensus.replace(INITIAL)
         consensus.keep_backup()
-        reset_spending(host)
         state = cycle_state.read_state(host.root)
         cycle_state.write_state(
             host.root,

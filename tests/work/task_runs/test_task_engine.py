@@ -108,7 +108,6 @@ def test_failures_in_a_row_cool_down(tasks: Tasks, engine: FakeEngine, monkeypat
 
 def test_cycles_and_tasks_spend_from_one_purse(tasks: Tasks, engine: FakeEngine) -> None:
     """WORK 2: the cost cap counts both; at the cap neither starts an engine, and no task fails."""
-    tasks.ws.ok("cycle", "init")
     tasks.ws.config("loop.ai.cost_cap=0.5")
     tasks.planned(*(task(n) for n in range(1, 4)))
     engine.plan(*(work({f"docs/T-00{n}.txt": "x"}) for n in range(1, 4)))
@@ -119,10 +118,13 @@ def test_cycles_and_tasks_spend_from_one_purse(tasks: Tasks, engine: FakeEngine)
     assert tasks.ws.json("cycle", "status")["total_cost"] == "0.50"
     again = tasks("run", "--engine", "claude", "--allow-ai", "--json")
     assert again.code == 7 and again.json["tasks"] == []
-    cycle = start(tasks.ws, engine, "--digest", "all")
-    assert cycle.code != 0 and len(engine.calls) == 2, cycle
     tasks.ws.ok("cycle", "reset-consensus", "--yes")
+    assert tasks.ws.git("status", "--porcelain") == "", "no cycles are run here"
     assert tasks("run", "--engine", "claude", "--allow-ai").code == 6 and len(engine.calls) == 3
+    tasks.ws.config("loop.ai.cost_cap=0.25")
+    tasks.ws.ok("cycle", "init")
+    cycle = start(tasks.ws, engine)
+    assert cycle.code == 1 and "the cost cap of 0.25 USD is reached" in cycle.err and len(engine.calls) == 3, cycle
 
 
 def test_the_loops_turns_wait_for_the_account(tasks: Tasks, engine: FakeEngine) -> None:
