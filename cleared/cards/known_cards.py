@@ -230,6 +230,8 @@ class KnownCards(Mapping[str, Card]):
             card_id, _, _, numbers = line.split(" ")
             for number in numbers.split(","):
                 wanted.setdefault(paths[int(number)], set()).add(card_id)
+        if not wanted:
+            return []
         ids = set().union(*wanted.values())
         events = CardEvents()
         for path in sorted(wanted):

@@ -139,10 +139,10 @@ def find_unopened_cards(host: Host, repo: Repository, snapshot: Snapshot, cards:
     if asked:
         with _open_index(host, repo, snapshot) as db:
             unopened = [c for c in asked if not db.execute(query, (c.id, attestation.opening_digest(c))).fetchone()]
-    if host.reads_again:
+    if host.reads_again and (asked or len(vouched) > _MAX_VOUCHED):
         doubtful = {id(card) for card in unopened}
         found = {card.id: card for card in openings if id(card) not in doubtful}
-        if len(vouched) + len(found) <= _MAX_VOUCHED:
+        if len(vouched) + len(asked) <= _MAX_VOUCHED:
             found = {**vouched, **found}
         _vouched.keep(host.root, _Vouched(snapshot.commit or "", counting, found))
     return unopened

@@ -111,8 +111,8 @@ def read_queue(host: Host) -> QueueSnapshot:
         snapshot = Snapshot(repo, head)
         every_card = read_cards(host, snapshot)
         waiting = every_card.list_open()
-        waiting.sort(key=lambda card: (card.skipped_at or "", card.kind != PROPOSAL.name))
-        cards = {card.id: card for card in waiting}
+        first = [card for card in waiting if card.kind == PROPOSAL.name and not card.skipped_at]
+        cards = {card.id: card for card in (*first, *waiting)}
         return QueueSnapshot(
             head,
             host.config.business.name,

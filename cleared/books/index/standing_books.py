@@ -104,24 +104,26 @@ def read_standing_books(layout: Layout, snapshot: Snapshot, places: int, banks: 
     index = open_index(layout, snapshot, places)
     place = (layout.root, places, frozenset(banks))
     before = {key: _memory.find((*place, key)) or _EMPTY for key in index.months}
-    read = {key: _read_month(layout, snapshot, index, key, before[key]) for key in check_deadline(index.months)}
+    changes = {key: _read_changes(layout, snapshot, index, key, before[key]) for key in check_deadline(index.months)}
+    read = {key: before[key].entries.exchange(changed) for key, changed in changes.items()}
     entries = _Entries(read)
     corrected, correcting = _find_corrections(read, entries)
     months = {}
     for key in check_deadline(read):
-        month = _follow(before[key], index.blobs[key], read[key], corrected[key], correcting[key], banks)
-        if month is not before[key]:
-            _memory.keep((*place, key), month)
+        now = replace(before[key], blob=index.blobs[key], entries=read[key])
+        month = _follow(now, changes[key], corrected[key], correcting[key], banks)
+        _memory.keep((*place, key), month)
         months[key] = month
     return StandingBooks(months, entries)
 
 
-def _read_month(
+def _read_changes(
     layout: Layout, snapshot: Snapshot, index: JournalIndex, key: MonthKey, before: KnownMonth
-) -> GroupedItems[Entry]:
-    """The entries of a month. One of which this process knows no version is put into the index, where it has it not."""
+) -> Mapping[str, Entry | None]:
+    """What a month has otherwise than a version of it that is known. One of which this process knows none is put into
+    the index, where it has it not."""
     if before.blob and before.blob == index.blobs[key]:
-        return before.entries
+        return {}
     if (columns := index.find_entries(key)) is not None:
         entries = dict(zip(columns.ids, map(columns.make_entry, range(len(columns))), strict=True))
     else:
@@ -130,7 +132,7 @@ def _read_month(
         if before is _EMPTY:
             index.add_month(month)
         entries = {each.entry_id: each for each in month.entries.values()}
-    return before.entries.exchange(find_differences(before.entries.items, entries))
+    return find_differences(before.entries.items, entries)
 
 
 def _find_corrections(
@@ -149,25 +151,29 @@ def _find_corrections(
 
 def _follow(
     before: KnownMonth,
-    blob: str,
-    entries: GroupedItems[Entry],
+    changed: Collection[str],
     corrected: Mapping[str, Sequence[Entry]],
     correcting: Set[str],
     banks: Collection[int],
 ) -> KnownMonth:
-    """The month with what follows from its entries, of a version of it that is known."""
-    if before.entries is entries and (before.corrected, before.correcting) == (corrected, correcting):
-        return before if before.blob == blob else replace(before, blob=blob)
-    differing = {*find_differences(before.entries.items, entries.items), *(before.correcting ^ correcting)}
+    """The month with what follows from its entries. ``before``: with what followed before some had ``changed``."""
     either = corrected.keys() | before.corrected.keys()
-    differing |= {each for each in either if corrected.get(each) != before.corrected.get(each)}
-    gone = [each for each in before.entries.items if each in differing]
-    standing: dict[str, StandingEntry | None] = dict.fromkeys(gone)
-    for entry_id in (each for each in entries.items if each in differing):
+    corrected_otherwise = {each for each in either if corrected.get(each) != before.corrected.get(each)}
+    differing = {*changed, *corrected_otherwise, *(before.correcting ^ correcting)}
+    if not differing:
+        return before
+    entries = before.entries.items
+    standing: dict[str, StandingEntry | None] = dict.fromkeys(differing - entries.keys())
+    for entry_id in (each for each in entries if each in differing):
         standing[entry_id] = stand_entry(
-            entries.items[entry_id], corrected.get(entry_id, ()), corrects=entry_id in correcting
+            entries[entry_id], corrected.get(entry_id, ()), corrects=entry_id in correcting
         )
     lines = {each: book_line(counted, banks) if counted is not None else None for each, counted in standing.items()}
     return KnownMonth(
-        blob, entries, corrected, correcting, before.standing.exchange(standing), before.lines.exchange(lines)
+        before.blob,
+        before.entries,
+        corrected,
+        correcting,
+        before.standing.exchange(standing),
+        before.lines.exchange(lines),
     )

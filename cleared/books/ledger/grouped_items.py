@@ -77,17 +77,16 @@ class GroupedItems(Generic[T]):
     def _regroup(
         self, by: Callable[[T], Iterable[Hashable]], groups: dict[Any, list[T]], changes: Mapping[str, T | None]
     ) -> dict[Any, list[T]]:
-        for key in {key for each in changes if (old := self.items.get(each)) is not None for key in by(old)}:
-            groups[key] = [item for item in groups[key] if item.entry_id not in changes]
-            if not groups[key]:
-                del groups[key]
-        fresh: set[Hashable] = set()
-        for item in filter(None, changes.values()):
-            for key in by(item):
-                if key not in fresh:  # the list of the version before stays as it is
-                    groups[key] = list(groups.get(key, ()))
-                    fresh.add(key)
-                insort(groups[key], item, key=_place)
+        gone = [(key, item) for each in changes if (item := self.items.get(each)) is not None for key in by(item)]
+        come = [(key, item) for item in changes.values() if item is not None for key in by(item)]
+        for key in {key for key, _ in (*gone, *come)}:  # the lists of the version before stay as they are
+            groups[key] = list(groups.get(key, ()))
+        for key, item in gone:
+            groups[key].remove(item)
+        for key, item in come:
+            insort(groups[key], item, key=_place)
+        for key in {key for key, _ in gone if not groups[key]}:
+            del groups[key]
         return groups
 
 

@@ -58,6 +58,7 @@ class BookFacts:
     _reading: threading.RLock = field(default_factory=threading.RLock)
     """The bank's lines are read by one thread at a time."""
     _months_read: set[str] = field(default_factory=set)
+    _learned: dict[str, LearnedRow | None] = field(default_factory=dict)
 
     @property
     def entries(self) -> Mapping[str, Entry]:
@@ -159,7 +160,7 @@ class BookFacts:
     def list_theme(self, entry: Entry) -> set[str]:
         """The ids of the entries of the same vendor on the same accounts."""
         by, theme = _find_theme_beside(frozenset(self.banks.values())), self.find_entry_theme(entry)
-        return {each.entry_id for part in self.standing.parts for each in part.group(by).get(theme, ())}
+        return {each.entry.entry_id for part in self.standing.parts for each in part.group(by).get(theme, ())}
 
     def iter_of_amount(self, amount: Decimal) -> Iterator[Entry]:
         """The entries that count of an amount."""
@@ -196,6 +197,11 @@ class BookFacts:
 
     def learned_row_of(self, card: Card) -> LearnedRow | None:
         """The row of a vendor table that would book a card that waits, and all like it, as persons decided."""
+        if card.id not in self._learned:
+            self._learned[card.id] = self._learn_row(card)
+        return self._learned[card.id]
+
+    def _learn_row(self, card: Card) -> LearnedRow | None:
         line = self._open_line_of(card)
         if line is None:
             return None
