@@ -31,8 +31,8 @@ LATER_TRAILER: Final = "Later"
 _PROGRAMS: Final = frozenset({RESOLVED_BY, TIMEOUT_ACTOR, CHECK, AUTHOR})
 """Who decides where no person does, beside the duties of domains: what they do beside cards is no act to take back,
 but a change that approved itself."""
-_FIRST_LOOK: Final = 20
-_FURTHEST_LOOK: Final = 2_000
+_LOOKS: Final = (2, 20, 2_000)
+"""Commits that are looked at first, then, and at most: nearly always the newest one is it."""
 
 
 class LastAct(Struct, frozen=True):
@@ -125,7 +125,7 @@ def _iter_decisions(host: Host, snapshot: Snapshot) -> Iterator[history.CommitIn
     """The commits of decisions, newest first: some, then all."""
     rev = snapshot.commit or "HEAD"
     seen = 0
-    for limit in (_FIRST_LOOK, _FURTHEST_LOOK):
+    for limit in _LOOKS:
         commits = history.read_log(host.root, limit, grep="Decision: ", files=True, rev=rev)
         yield from commits[seen:]
         seen = len(commits)
