@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import sys
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Final, Literal
@@ -21,7 +22,7 @@ from cleared.processes.confinement import landlock_abi
 from cleared.processes.fences import Fence, find_missing_walls, make_fence, require_walls
 from cleared.processes.leftovers import FOLDER_VARIABLE
 from cleared.work.cycles.cycle_settings import CycleSettings
-from cleared.work.loop.job_confinement import list_closed
+from cleared.work.loop.job_confinement import list_closed, python_rules
 from cleared.workspace.location import user_home
 from cleared.workspace.settings.secrets import MIN_LENGTH, is_secret
 from cleared.workspace.settings.value_checks import check_variables
@@ -115,7 +116,8 @@ def engine_environment(
     return {
         **chosen,
         **(engine.fenced_variables if is_fenced else {}),
-        "PATH": search_path(environment.get("PATH"), outside=root),
+        "PATH": os.pathsep.join([search_path(environment.get("PATH"), outside=root), str(Path(sys.executable).parent)]),
+        "CLEARED_HOME": str(scratch / "cleared"),  # keys of its own, which count nowhere
         "TMPDIR": str(scratch),
         "CI": "true",
         FOLDER_VARIABLE: str(scratch),
@@ -169,9 +171,10 @@ def engine_fence(
     ]
     probe = scratch.parent / "outside"
     write_atomic(probe, b"An engine that can read this is not confined.\n", fsync=False)
+    own = [rule for rule in python_rules(sys.path) if not _is_led_away(rule[0], credentials)]
     return make_fence(
         closed,
-        [landlock.read_rule(place) for place in opened],
+        [*(landlock.read_rule(place) for place in opened), *own],
         [clone, scratch, *credentials],
         outside=probe,
         network="machine",
