@@ -59,7 +59,7 @@ def find_cycle(tasks: Mapping[str, Task]) -> list[str]:
 
 
 def choose_next(tasks: Mapping[str, Task], states: Mapping[str, str]) -> NextTask:
-    """The first pending task whose requirements are all completed, by id.
+    """The first pending task that waits for none, by id.
 
     ``states``: id → newest state; a task that has none is not in the ledger and is passed over.
     """
@@ -69,7 +69,7 @@ def choose_next(tasks: Mapping[str, Task], states: Mapping[str, str]) -> NextTas
     for task_id, task in sorted(tasks.items(), key=lambda item: sort_key(item[0])):
         state = states.get(task_id)
         if state == PENDING:
-            waits = list_blockers(task, states)
+            waits = list_blockers(task, tasks, states)
             if waits:
                 reasons.append(f"{task_id} waits for {', '.join(waits)}")
             else:
@@ -87,9 +87,13 @@ def choose_next(tasks: Mapping[str, Task], states: Mapping[str, str]) -> NextTas
     return NextTask("blocked", None, tuple(reasons)) if reasons else NextTask("done")
 
 
-def list_blockers(task: Task, states: Mapping[str, str]) -> list[str]:
-    """What a task still waits for, each with its state."""
-    return [f"{name} ({states.get(name, 'unknown')})" for name in task.requires if states.get(name) != COMPLETED]
+def list_blockers(task: Task, tasks: Mapping[str, Task], states: Mapping[str, str]) -> list[str]:
+    """What a task still waits for, each with its state: what it requires, and those of which a file that it changes,
+    too, is not live yet."""
+    required = [f"{name} ({states.get(name, 'unknown')})" for name in task.requires if states.get(name) != COMPLETED]
+    awaited = [tasks[name] for name, state in states.items() if state == AWAITING and name in tasks]
+    others = [other.id for other in awaited if other.id not in (task.id, *task.requires) and task.meets(other)]
+    return [*required, *(f"{name} ({AWAITING}, and changes the same files)" for name in others)]
 
 
 def sort_key(task_id: str) -> tuple[int, str]:

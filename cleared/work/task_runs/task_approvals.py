@@ -5,7 +5,7 @@ A proposal is live once it is approved, files on a branch once they are in the l
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 from msgspec import Struct
@@ -17,7 +17,7 @@ from cleared.changes import commit_messages
 from cleared.changes.committed_cards import read_cards
 from cleared.changes.host import Host
 from cleared.changes.record_sources import CommittedSource
-from cleared.gate.proposals.proposal import load_proposals
+from cleared.gate.proposals.proposal import Proposal, load_proposals
 from cleared.git import Repository, Snapshot
 from cleared.jobs.tasks.task_definition import Task
 from cleared.jobs.tasks.task_states import AWAITING, COMPLETED, FAILED, StatusLine
@@ -67,22 +67,32 @@ def _list_verdicts(host: Host, lines: Mapping[str, StatusLine]) -> list[_Verdict
     tasks, found = read_task_set(host).tasks, []
     with host.open_for_reading() as repo:
         snapshot = Snapshot(repo, repo.read_head())
-        proposals = {each.folder: each for each in load_proposals(CommittedSource(snapshot))}
+        proposals = load_proposals(CommittedSource(snapshot))
         cards = {card.id: card for card in read_cards(host, snapshot).list_kind(BRANCH.name)}
         for line in waiting:
             awaits, reasons = line.awaits or {}, list[str | None]()
             if "proposal" in awaits:
-                proposal = proposals.get(awaits["proposal"])
-                reasons.append(None if proposal is None or proposal.status == "open" else "")
-                if proposal is not None and proposal.decision is not None and proposal.status in _OVER:
-                    why = f": {proposal.decision.reason}" if proposal.decision.reason else ""
-                    reasons[-1] = f"{proposal.id} {_OVER[proposal.status]} by {proposal.decision.by}{why}"
+                reasons.append(_judge_proposal(proposals, awaits["proposal"]))
             if "card" in awaits:
                 reasons.append(_judge_branch(repo, snapshot, cards.get(awaits["card"]), tasks.get(line.id)))
             said = next((reason for reason in reasons if reason), None)
             if said is not None or (reasons and None not in reasons):
                 found.append(_Verdict(line, said or ""))
     return found
+
+
+def _judge_proposal(proposals: Sequence[Proposal], folder: str) -> str | None:
+    """Why the task fails by its proposal, or by the one that has taken its place with the same texts; empty where that
+    is live, None while nobody has decided."""
+    first = next((each for each in proposals if each.folder == folder), None)
+    if first is None:
+        return None
+    same = [each for each in proposals if each.number >= first.number and first.texts.items() <= each.texts.items()]
+    last = max(same, key=lambda each: each.number)
+    if last.decision is None:
+        return None
+    why = f": {last.decision.reason}" if last.decision.reason else ""
+    return f"{last.id} {_OVER[last.status]} by {last.decision.by}{why}" if last.status in _OVER else ""
 
 
 def _judge_branch(repo: Repository, snapshot: Snapshot, card: Card | None, task: Task | None) -> str | None:

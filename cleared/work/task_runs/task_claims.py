@@ -63,7 +63,7 @@ def claim_task(host: Host, task_id: str, by: str, *, worker_pid: int | None = No
         tasks = read_task_set(host)
         task = tasks.require_task(task_id)
         states = {name: line.status for name, line in recorder.ledger.read_all().items()}
-        _refuse_unready(recorder, task, states)
+        _refuse_unready(recorder, task, tasks.tasks, states)
         TaskSeals(host.root).require_sealed(task)
         with Repository.open(host.root, for_writing=False) as repo:
             base = repo.read_head()
@@ -149,14 +149,14 @@ def recover_claims(host: Host) -> list[str]:
         return recover_dead_claims(host, recorder)
 
 
-def _refuse_unready(recorder: Recorder, task: Task, states: Mapping[str, str]) -> None:
+def _refuse_unready(recorder: Recorder, task: Task, tasks: Mapping[str, Task], states: Mapping[str, str]) -> None:
     latest = recorder.ledger.read_latest(task.id)
     if latest is not None and latest.status == IN_PROGRESS:
         raise PolicyError(
             f"{task.id} is claimed already, since {latest.updated_at} ({latest.summary})",
             remedy=f"Take another one: cleared task next; or take it back: cleared task retry {task.id}.",
         )
-    blockers = list_blockers(task, states)
+    blockers = list_blockers(task, tasks, states)
     if blockers:
         raise PolicyError(
             f"{task.id} is not ready: it waits for {', '.join(blockers)}", remedy="See: cleared task next."

@@ -55,7 +55,7 @@ def describe_task(host: Host, task_id: str) -> dict[str, Any]:
         "summary": line.summary if line else "",
         "delta": dict(line.delta) if line and line.delta else None,
         "awaits": dict(line.awaits) if line and line.awaits else None,
-        "waits_for": list_blockers(task, read_states(host)),
+        "waits_for": list_blockers(task, tasks.tasks, read_states(host)),
         "archived": task_id in tasks.archived,
         "sealed": TaskSeals(host.root).describe_fault(task) or "yes",
         "briefing_lines": briefing.line_count,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
-from harness import Workspace, take_ok
+from harness import Workspace, refused, take_ok, take_shown
 from tasking import Tasks, task
 
 AGENT = '"""\\nname: greet\\ntrigger: on_demand\\n"""\\nctx_log("hello")\\n'
@@ -55,6 +55,35 @@ def test_a_rejection_fails_it(tasks: Tasks) -> None:
     tasks.ok("retry", "T-001")
     assert "Say good day instead" in tasks.ok("show", "T-001", "--briefing").out
     assert run(tasks) == [("T-001", "awaiting-approval")], "another proposal"
+
+
+def test_a_proposal_that_took_its_place_counts(tasks: Tasks) -> None:
+    """What was rehearsed is not so any more: the first is stale, and the same texts are examined anew."""
+    tasks.ws.drop("january.csv")
+    tasks.planned(task(1, files=["agents/ingest.py"], verification_command="grep -q 'Read ' agents/ingest.py"))
+    tasks("run", "--command", "sed -i 's/Parsed /Read /' agents/ingest.py")
+    tasks.ws.run("ingest")
+    assert "P1 is stale" in take_shown(tasks.ws, "agent", "approve", "P1").err
+    assert tasks.states() == {"T-001": "awaiting-approval"}
+    take_ok(tasks.ws, "agent", "approve", "P2")
+    assert tasks.states() == {"T-001": "completed"}
+
+
+def test_one_with_other_texts_in_its_place_fails_it(tasks: Tasks) -> None:
+    """What changes the same files waits meanwhile: it would begin without what is not live."""
+    once = {"files": ["agents/ingest.py"], "verification_command": "grep -q 'Read ' agents/ingest.py"}
+    tasks.planned(task(1, **once), task(2, **once))
+    tasks.ok("claim", "T-001")
+    before = tasks.ws.read("agents/ingest.py")
+    tasks.ws.put("agents/ingest.py", before.replace("Parsed ", "Read "))
+    tasks.ok("done", "T-001")
+    done = tasks("next")
+    assert done.code == 7 and "T-002 waits for T-001 (awaiting-approval, and changes the same files)" in done.err
+    refused(tasks("claim", "T-002"), 3, "it waits for T-001")
+    tasks.ws.put("agents/ingest.py", before.replace("Parsed ", "Got "))
+    tasks.ws.ok("agent", "propose", "ingest")
+    assert tasks.states()["T-001"] == "failed" and tasks.ok("next").out == "T-002\n"
+    assert "P1 was superseded" in tasks.lines()[-1]["summary"] and "P2" in tasks.lines()[-1]["summary"]
 
 
 @pytest.mark.parametrize(
