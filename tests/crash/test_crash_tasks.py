@@ -119,6 +119,20 @@ def test_kills_of_workers_side_by_side(tasks: Tasks, forks: Forks) -> None:
         assert tasks("check").code == 0 and tasks.ws.git("status", "--porcelain", "docs/T*.txt") == "", (step, nth)
 
 
+def test_kills_where_an_approval_is_recorded(tasks: Tasks, forks: Forks) -> None:
+    """G27: a task that awaited it is completed once."""
+    steps = ("task-noted", "ref", "task-committed", "ledger-written", "task-recorded")
+    for number, step in enumerate(steps, 1):
+        name, path = f"T-{number:03d}", f"src/{number}.sh"
+        tasks.planned(task(number, files=[path], verification_command=f"test -s {path}"))
+        assert tasks("run", "--command", f"mkdir -p src; echo x > {path}").code == 7
+        (card,) = tasks.ws.cards()
+        tasks.ws.ok("queue", "answer", card["id"], "merge")
+        assert forks.killed_at(tasks.ws.root, ["task-settle"], step), step
+        assert tasks.states()[name] == "completed"
+        check(tasks)
+
+
 def test_kills_of_a_plan(tasks: Tasks, forks: Forks) -> None:
     """All of a plan is taken, or nothing."""
     for number, step in enumerate(("task-noted", "ref", "file", "task-committed", "ledger-written"), 1):

@@ -102,6 +102,7 @@ def command(root: Path, words: list[str], on_step: Callable[[str], None] | None 
     from cleared.gate.proposals.setting_changes import set_setting
     from cleared.gate.proposals.shown_proposal import read_shown_proposal
     from cleared.gate.proposals.submission import propose_changes
+    from cleared.work.task_runs.task_approvals import settle_awaiting
     from cleared.work.task_runs.task_archive import archive_tasks
     from cleared.work.task_runs.task_claims import claim_task
     from cleared.work.task_runs.task_completion import complete_task
@@ -133,6 +134,7 @@ def command(root: Path, words: list[str], on_step: Callable[[str], None] | None 
         "task-run": lambda command: run_tasks(host, CommandWorker(command), most=1),
         "task-run-two": lambda command: run_tasks(host, CommandWorker(command), most=2, workers=2),
         "task-archive": lambda: archive_tasks(host),
+        "task-settle": lambda: settle_awaiting(host),
         "task-renumber": lambda other: renumber_tasks(host, other),
         "receipts": lambda: file_inbox(host),
         "cycle": lambda binary: run_one_cycle(host, Path(binary)),

@@ -28,7 +28,7 @@ from cleared.jobs.tasks.task_states import IN_PROGRESS, StatusLine
 from cleared.jobs.tasks.task_store import TaskSet, load_tasks
 from cleared.trust.person_only import refuse_in_job
 from cleared.work.task_runs.last_try import move_last_try
-from cleared.work.task_runs.task_recording import MAX_COMMITTED, open_recorder, read_task_set
+from cleared.work.task_runs.task_recording import MAX_COMMITTED, open_ledger, open_recorder, read_task_set
 
 
 def renumber_tasks(host: Host, other: str) -> tuple[dict[str, str], str | None]:
@@ -65,6 +65,7 @@ def renumber_tasks(host: Host, other: str) -> tuple[dict[str, str], str | None]:
         ]
         files[LEDGER] = _rewrite_ledger(before, ids) + b"".join(map(render_line, lines))
         made = _commit(host, files, ids)
+    open_ledger(host).index.drop()  # lines in the middle are others now
     seals = TaskSeals(host.root)
     for old, new in changed.items():
         if seals.describe_fault(old) is None:

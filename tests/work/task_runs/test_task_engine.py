@@ -85,6 +85,7 @@ def test_an_engine_that_fails_fails_the_task(tasks: Tasks, engine: FakeEngine, s
 
 
 def test_a_usage_limit_waits_and_fails_no_task(tasks: Tasks, engine: FakeEngine) -> None:
+    """G28"""
     tasks.planned(task(1))
     engine.plan(
         {"stdout": result("You've hit your usage limit. Try again in 1 second.", error=True)},
