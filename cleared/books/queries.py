@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from decimal import Decimal, InvalidOperation
 from typing import Any
 
+from cleared.base.clock import check_deadline
 from cleared.base.days import parse_day, parse_month
 from cleared.base.errors import UsageError, WorkspaceError
 from cleared.books.index.balances import list_balances
@@ -18,6 +18,7 @@ from cleared.books.index.current_books import AccountRow, BankRow, BusinessFacts
 from cleared.books.index.entry_selection import make_filter
 from cleared.books.index.journal_index import JournalIndex, open_index
 from cleared.books.ledger.chart import Chart
+from cleared.books.ledger.entry import parse_number
 from cleared.books.ledger.staged_bank_lines import BankBook
 from cleared.books.ledger.staged_journal import Books
 from cleared.books.primitives.accounts import describe_account
@@ -33,20 +34,15 @@ from cleared.workspace.surroundings import read_surroundings
 
 def read_outcomes(host: Host, snapshot: Snapshot) -> dict[str, RecordOutcome]:
     """How sure scripts were of each standing entry, and what persons decided about it."""
-    books, _ = open_books(host.layout, CommittedSource(snapshot))
+    index = open_index(host.layout, snapshot, host.decimal_places, stays_open=host.reads_again)
     decided = {"user-confirmed": True, "user-corrected": False}
-    return {
-        entry.entry_id: RecordOutcome(_read_confidence(entry.confidence), decided.get(entry.status))
-        for entry in books.iter_entries()
-        if entry.status != "voided"
-    }
-
-
-def _read_confidence(text: str) -> Decimal:
-    try:
-        return Decimal(text or "0")
-    except InvalidOperation:
-        return Decimal(0)
+    outcomes: dict[str, RecordOutcome] = {}
+    for key in check_deadline(index.months):
+        month = index.month_entries(key)
+        said = [*zip(month.statuses, month.list_texts("confidence", range(len(month))), strict=True)]
+        made = {each: RecordOutcome(parse_number(each[1]), decided.get(each[0])) for each in set(said)}
+        outcomes |= {name: made[each] for name, each in zip(month.ids, said, strict=True) if each[0] != "voided"}
+    return outcomes
 
 
 @contextmanager

@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 import re
 from bisect import bisect_left
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence, ValuesView
 from contextlib import suppress
 from functools import cached_property
 from typing import Any, Final
@@ -142,6 +142,9 @@ class KnownCards(Mapping[str, Card]):
     def __len__(self) -> int:
         return len(self._live) + len(self._summary.settled)
 
+    def values(self) -> ValuesView[Card]:
+        return self._all.values()
+
     def list_open(self, *kinds: str) -> list[Card]:
         """The cards that wait, of these kinds or of all, oldest first; those that were skipped behind all that were
         not."""
@@ -198,8 +201,8 @@ class KnownCards(Mapping[str, Card]):
         return self.read.cards
 
     @cached_property
-    def _all(self) -> dict[str, Card]:
-        return load_cards(self._source, self._queue)
+    def _all(self) -> Mapping[str, Card]:
+        return load_cards(self._source, self._queue) if self._summary.settled else self._live
 
     def _follow(self, before: ReadCards) -> ReadCards | None:
         """What there is, of what was read before, where only the cards of some further events are others by now."""

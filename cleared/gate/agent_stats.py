@@ -13,9 +13,8 @@ from typing import Any, Final
 from msgspec import Struct
 
 from cleared.base.terminal import count_noun
-from cleared.cards import queue_files
+from cleared.changes.committed_cards import read_cards
 from cleared.changes.host import Host
-from cleared.changes.record_sources import CommittedSource
 from cleared.domains.domain import RecordOutcome
 from cleared.domains.installed_domains import load_domains
 from cleared.gate.change_evidence import RunEvidence, read_newest_runs
@@ -80,7 +79,7 @@ def read_stats(host: Host, name: str = "") -> list[AgentStats]:
     with host.open_for_reading() as repo:
         snapshot = Snapshot(repo, repo.read_head())
         outcomes = _read_outcomes(host, snapshot)
-        cards = queue_files.load_cards(CommittedSource(snapshot), host.layout.queue_dir).values()
+        cards = read_cards(host, snapshot).values()
         asked = Counter(card.run_id for card in cards if card.record_id and card.run_id)
         stats = [_judge(host, snapshot, each, outcomes, asked) for each in names]
     return [each for each in stats if each.runs or name]
@@ -120,7 +119,7 @@ def _judge(
             break
     traces = host.traces.list_runs(MOST_RUNS, agent)
     times = [each["duration_ms"] for each in traces if each["duration_ms"] is not None and not each["dry_run"]]
-    known = [outcomes[record_id] for record_id in sorted(list_makers(host, agent)) if record_id in outcomes]
+    known = Counter(outcomes[record_id] for record_id in list_makers(host, agent) if record_id in outcomes)
     sure = [each for each in known if each.confidence >= host.config.thresholds.auto_confirm]
     total = _sum_up(runs, asked)
     months: dict[str, list[RunEvidence]] = defaultdict(list)
@@ -133,7 +132,7 @@ def _judge(
         total["records"],
         total["asked"],
         _share(max(total["records"] - total["asked"], 0), total["records"]),
-        _share(sum(1 for each in sure if each.agreed is False), len(sure)),
+        _share(sum(known[each] for each in sure if each.agreed is False), sum(known[each] for each in sure)),
         round(statistics.median(times)) if times else None,
         [{"month": month, **_sum_up(months[month], asked)} for month in sorted(months)],
         list(_calibrate(known)),
@@ -149,18 +148,18 @@ def _sum_up(runs: Sequence[RunEvidence], asked: Mapping[str, int]) -> dict[str, 
     }
 
 
-def _calibrate(known: Sequence[RecordOutcome]) -> list[dict[str, Any]]:
+def _calibrate(known: Mapping[RecordOutcome, int]) -> list[dict[str, Any]]:
     """By how sure it was: how often a person decided the same. What nobody has decided is not counted."""
     rows, below = [], Decimal(2)
     for least in _STEPS:
         decided = [each for each in known if each.agreed is not None and least <= each.confidence < below]
-        agreed = sum(1 for each in decided if each.agreed)
+        count, agreed = sum(known[each] for each in decided), sum(known[each] for each in decided if each.agreed)
         rows.append(
             {
                 "from": str(least),
-                "decided": len(decided),
+                "decided": count,
                 "agreed": agreed,
-                "share": _as_text(_share(agreed, len(decided))),
+                "share": _as_text(_share(agreed, count)),
             }
         )
         below = least

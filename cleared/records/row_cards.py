@@ -7,9 +7,8 @@ from decimal import Decimal
 from typing import Any
 
 from cleared.cards.kinds import CardKind
-from cleared.cards.queue_files import load_cards
+from cleared.changes.committed_cards import read_cards
 from cleared.changes.host import Host
-from cleared.changes.record_sources import CommittedSource
 from cleared.domains.domain import RecordOutcome
 from cleared.git import Snapshot
 from cleared.primitives.context import Context
@@ -34,8 +33,8 @@ def list_card_kinds() -> Sequence[CardKind]:
 
 def read_outcomes(host: Host, snapshot: Snapshot) -> dict[str, RecordOutcome]:
     """What persons decided about rows that a script asked about: it was sure of none of them."""
-    cards = load_cards(CommittedSource(snapshot), host.layout.queue_dir).values()
-    asked = (card for card in cards if card.kind == ROW_CARD.name and card.record_id and card.status != "open")
+    cards = read_cards(host, snapshot).list_kind(ROW_CARD.name)
+    asked = (card for card in cards if card.record_id and card.status != "open")
     return {str(card.record_id): RecordOutcome(Decimal(0), card.resolution == "confirmed") for card in asked}
 
 
