@@ -156,3 +156,19 @@ def test_kills_of_an_archive(tasks: Tasks, forks: Forks) -> None:
         archived = [json.loads(line)["id"] for line in tasks.ws.read("docs/tasks/ARCHIVE.jsonl").splitlines()]
         assert files == [".gitattributes", "ARCHIVE.jsonl"] and sorted(archived) == sorted(tasks.states()), step
         check(tasks)
+
+
+def test_a_kill_after_the_proposal_leaves_one_to_decide(tasks: Tasks, forks: Forks) -> None:
+    """G27: the next orchestrator has the task done again; what it proposes takes the place of what nobody waits for."""
+    agent = '"""\\nname: greet\\ntrigger: on_demand\\n"""\\nctx_log("hello")\\n'
+    command = f"printf '{agent}' > agents/greet.py; mkdir -p src; echo x > src/a.sh"
+    tasks.planned(task(1, files=["agents/greet.py", "src/a.sh"], verification_command="test -s agents/greet.py"))
+    assert forks.killed_at(tasks.ws.root, ["task-run", command], "task-proposed")
+    assert tasks("run", "--command", command).code == 7 and tasks.states() == {"T-001": "awaiting-approval"}
+    kinds = sorted(card["kind"] for card in tasks.ws.cards())
+    assert kinds == ["branch", "proposal"], tasks.ws.cards()
+    awaits = tasks.lines()[-1]["awaits"]
+    take_ok(tasks.ws, "agent", "approve", awaits["proposal"])
+    assert tasks.states() == {"T-001": "awaiting-approval"}
+    tasks.ws.ok("queue", "answer", awaits["card"], "merge")
+    assert tasks.states() == {"T-001": "completed"}
