@@ -60,7 +60,7 @@ def plan_tasks(
         print_message(f"The list is in {file}; nothing of it is taken yet.")
     tasks = None if file is None else read_plan(_read_input(file), "-" if file == "-" else Path(file).name)
     command = f"cleared task plan{f' {file}' if file is not None else ''}"
-    with sealing_shown(host, tasks, digest, command, json=json, file=file or ""):
+    with sealing_shown(host, tasks, digest, command, json=json, file=file or "", is_new=text is not None):
         planned = task_planning.plan_tasks(host, tasks)
     print_planned(planned, json)
 

@@ -14,12 +14,20 @@ from cleared.work.task_runs.task_planning import SHOWN, digest_tasks, is_committ
 
 
 def sealing_shown(
-    host: Host, tasks: Sequence[Task] | None, typed: str, command: str, *, json: bool, file: str = ""
+    host: Host,
+    tasks: Sequence[Task] | None,
+    typed: str,
+    command: str,
+    *,
+    json: bool,
+    file: str = "",
+    is_new: bool = False,
 ) -> AbstractContextManager[None]:
     """What is sealed here are these tasks (None: those that lie in ``docs/tasks``), just as they were shown.
 
     ``command``: takes them; ``file``: where they come from. In a script what nobody has committed is taken, but not
-    what a program wrote. Raises as ``taking_shown`` does.
+    what a program wrote. ``is_new``: a program has just written it, so that nobody has asked for this very list.
+    Raises as ``taking_shown`` does.
     """
     unsealed = list_unsealed(host, tasks)
     if not unsealed:
@@ -34,6 +42,7 @@ def sealing_shown(
         command=f"{command} --digest ",
         question="May this machine run these commands?",
         parts={"tasks": lambda: _print_tasks(unsealed)},
+        asks_always=is_new,
     )
     return taking_shown(host.root, subject, typed, json=json, is_own=is_own)
 

@@ -14,6 +14,7 @@ from fake_provider import Call, FakeProvider, Reply
 from harness import Workspace, refused, take_ok, unchanged
 from modelled import KEY, use_model
 from tasking import Tasks, task
+from terminals import run_on_terminal
 
 PRD = "# Greetings\n\nSay hello, in two steps.\n"
 ENGINE = ("--engine", "claude", "--allow-ai")
@@ -111,3 +112,13 @@ def test_a_text_that_a_commit_brought_guides_no_engine_unseen(tasks: Tasks, engi
     refused(tasks("plan", "--from", str(tasks.ws.root / "PRD.md"), "--engine", "claude"), 3, "--allow-ai")
     tasks.ws.put("empty.md", "\n")
     refused(tasks("plan", "--from", str(tasks.ws.root / "empty.md"), *ENGINE), 2, "the text is empty")
+
+
+def test_on_a_terminal_it_is_shown_and_asked_about(tasks: Tasks, engine: FakeEngine) -> None:
+    engine.plan(writes(task(2, verification_command="touch /tmp/evil\x1b[8m")))
+    argv = ("task", "plan", "--from", str(tasks.ws.root / "PRD.md"), *ENGINE)
+    code, said = run_on_terminal(tasks.ws.root, argv, [("May this machine run these commands?", "n\n")])
+    assert code == 1 and "touch /tmp/evil" in said and "\x1b[8m" not in said and len(tasks.states()) == 1, said
+    code, said = run_on_terminal(tasks.ws.root, argv, [("May this machine run these commands?", "y\n")])
+    assert code == 0 and said.count("May this machine run") == 1, "asked again, though it was shown before"
+    assert tasks.ws.json("task", "show", "T-002")["sealed"] == "yes", said
