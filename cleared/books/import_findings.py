@@ -163,9 +163,11 @@ def _stage_transfer(context: Context, pair: TransferPair) -> int:
     ids = (pair.out.entry_id, pair.into.entry_id)
     if card_id(TRANSFER.name, *ids) in context.cards.committed_cards:
         return 0
+    chart = books_of(context).books.chart
+    left, reached = (chart.name_account(side.account) for side in (pair.out, pair.into))
     title = (
-        f"{-pair.out.amount} left {pair.out.account} on {pair.out.day} ({pair.out.text[:60]}) and reached "
-        f"{pair.into.account} on {pair.into.day} ({pair.into.text[:60]}): one transfer?"
+        f"{-pair.out.amount} left {left} on {pair.out.day} ({pair.out.text[:60]}) and reached "
+        f"{reached} on {pair.into.day} ({pair.into.text[:60]}): one transfer?"
     )
     context.stage_card(
         TRANSFER.name,

@@ -51,6 +51,7 @@ from cleared.workspace.template import shipped_digests
 
 _MONTH: Final = 31.0
 _MAX_QUOTED: Final = 400
+NOT_UP: Final = "the service is not up (cleared up)"
 
 
 def service_status(host: Host) -> dict[str, Any]:
@@ -75,7 +76,7 @@ def service_status(host: Host) -> dict[str, Any]:
         waiting = read_waiting_cards(host, snapshot)
         safety = read_safety(repo)
         doubt = find_doubt(host, repo, snapshot)
-    trouble = [] if service else ["the service is not up (cleared up)"]
+    trouble = [] if service else [NOT_UP]
     calls = 0 if service else count_waiting_calls(host.root)
     if calls:
         trouble.append(f"waiting until it is: {count_noun(calls, 'webhook call')}")

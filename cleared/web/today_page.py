@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Final
+from collections.abc import Mapping
+from typing import Any, Final
 
 from starlette.responses import Response
 
@@ -12,7 +13,8 @@ from cleared.books.importing.handed_files import find_readers
 from cleared.changes.host import Host
 from cleared.jobs.runtime_directory import own_runtime
 from cleared.runs import run_queries
-from cleared.service.status_report import list_next_runs, service_status
+from cleared.service.status_report import NOT_UP, list_next_runs, service_status
+from cleared.triggers.webhook_calls import count_waiting_calls
 from cleared.web.page import PageRequest
 
 _RUNS: Final = 8
@@ -26,9 +28,11 @@ def show_today(page: PageRequest) -> Response:
         path.name for path in (host.root / host.layout.import_dir).glob("*") if path.is_file() and path.name[0] != "."
     )
     paths = [f"{host.layout.import_dir}/{name}" for name in waiting]
+    status = service_status(host)
     return page.render(
         "today.html",
-        status=service_status(host),
+        status=status,
+        trouble=_list_trouble(host, status),
         runs=run_queries.read_runs(host, _RUNS),
         files=waiting,
         readers=find_readers(run_queries.read_agents(host), paths) if paths else [],
@@ -37,6 +41,14 @@ def show_today(page: PageRequest) -> Response:
         unknown=page.site.unknown_files.list_files(),
         has_loop=_has_loop(host),
     )
+
+
+def _list_trouble(host: Host, status: Mapping[str, Any]) -> list[str]:
+    """What needs a look. That only the page is served does where something waits for the service; what it would start
+    by itself says so in its place."""
+    if status["deliveries"]["waiting"] or count_waiting_calls(host.root):
+        return list(status["trouble"])
+    return [line for line in status["trouble"] if line != NOT_UP]
 
 
 def _has_loop(host: Host) -> bool:

@@ -77,7 +77,9 @@ def test_a_file_is_imported_from_today_and_a_refusal_names_no_place_of_the_serve
         assert "giro.xml It is of no account yet" in today.text and "DE89370400440532013000" in today.text
         assert "/0/giro.xml" not in today.text and "Run ingest" not in today.text
         today = server.upload(today, {"january.csv": JANUARY.encode()})
-        assert "The service is not up: import them now." in today.text and "Run ingest" in today.text
+        assert "Import them now." in today.text and "Run ingest" in today.text
+        assert "service is not up" not in today.text, "the page imports files itself: nothing waits for it"
+        assert "What runs next Once the service is up" in today.text
         run = server.submit(today, "/agents/ingest", ("way", "run"))
         assert "succeeded" in run.text and len(ws.entries()) == 4
         assert "Run ingest" not in server.get("/").text

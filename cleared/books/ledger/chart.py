@@ -19,6 +19,7 @@ TYPES: Final = ("asset", "liability", "equity", "revenue", "expense")
 INCOME_TYPES: Final = ("revenue", "expense")
 """Their balances begin each year anew."""
 MAX_ACCOUNTS: Final = 20_000
+_NAME_LENGTH: Final = 40
 _NUMBER: Final = re.compile(r"[0-9]{1,9}")
 OPENING_BALANCES: Final = 3900
 """What accounts began with is posted against this one, in every chart."""
@@ -51,6 +52,11 @@ class Chart:
 
     def find_account(self, account_id: int) -> Account | None:
         return self.accounts.get(account_id)
+
+    def name_account(self, account_id: int) -> str:
+        """``Business checking 1010``; the number alone where there is no such account."""
+        account = self.find_account(account_id)
+        return f"{account.account_name[:_NAME_LENGTH]} {account_id}" if account is not None else str(account_id)
 
     def why_not_postable(self, account_id: int, on: date) -> tuple[str, str] | None:
         """``(reason, remedy)`` where a new entry dated ``on`` may not use the account, else None."""
