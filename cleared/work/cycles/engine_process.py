@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Final, Literal
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from cleared.changes.host import Host
 from cleared.processes.kept_programs import run_kept
@@ -16,7 +17,7 @@ from cleared.work.cycles.cycle_settings import CycleSettings
 from cleared.work.cycles.engine_confinement import engine_environment, engine_fence, list_engine_secrets
 from cleared.work.cycles.engines.engine import EngineReport
 from cleared.work.cycles.live_view import LiveView
-from cleared.work.cycles.usage_limit import UsageLimit, find_usage_limit
+from cleared.work.cycles.usage_limit import MOST_WAIT, UsageLimit, find_usage_limit
 from cleared.work.loop.job_output import JobOutput
 
 TIMEOUT_CODE: Final = 124
@@ -45,7 +46,11 @@ def find_limit(run: EngineRun, report: EngineReport, now: datetime) -> UsageLimi
         now=now,
         zone=now.astimezone().tzinfo or UTC,  # an engine means this machine's time, not that of the books
     )
-    return UsageLimit(report.refused, is_administrative=True) if limit is None and report.refused else limit
+    if limit is None:
+        return UsageLimit(report.refused, is_administrative=True) if report.refused else None
+    if limit.is_administrative or not now.timestamp() <= report.resets_at <= (now + MOST_WAIT).timestamp():
+        return limit
+    return replace(limit, until=datetime.fromtimestamp(report.resets_at, UTC))
 
 
 def run_engine(

@@ -37,7 +37,7 @@ _RESET: Final = re.compile(
 _MONTHS: Final = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
 _EPOCH: Final = re.compile(r"limit reached\|(?P<seconds>\d{10})\b", re.IGNORECASE)
 _TAIL_BYTES: Final = 2_000
-_MOST_WAIT: Final = timedelta(days=8)
+MOST_WAIT: Final = timedelta(days=8)
 
 
 class UsageLimit(Struct, frozen=True):
@@ -87,7 +87,7 @@ def read_reset(text: str, now: datetime, zone: tzinfo) -> datetime | None:
             moment = _read_moment(match, now, zone).astimezone(utc)
         except (ValueError, KeyError, OverflowError, OSError):
             return None
-    return moment if now <= moment <= now + _MOST_WAIT else None
+    return moment if now <= moment <= now + MOST_WAIT else None
 
 
 def _read_moment(match: re.Match[str], now: datetime, zone: tzinfo) -> datetime:

@@ -29,7 +29,8 @@ class EngineReport(Struct, frozen=True):
 
     ``text``: its last message. ``cost``: US dollars, None where it names none. ``limit``: its words where the usage
     limit of the account was reached. ``question``: where it stopped to ask for permission. ``refused``: its words where
-    it was not let in. ``tokens``: all that it read and wrote.
+    it was not let in. ``tokens``: all that it read and wrote. ``resets_at``: when that limit ends, as a Unix time; 0
+    where it does not say so by itself.
     """
 
     text: str = ""
@@ -39,6 +40,7 @@ class EngineReport(Struct, frozen=True):
     question: str = ""
     refused: str = ""
     tokens: int = 0
+    resets_at: int = 0
 
 
 class LaunchOptions(Struct, frozen=True):
@@ -138,6 +140,7 @@ def read_result_events(output: str, names_limit: Callable[[str], bool]) -> Engin
     was ended, the tokens of its messages and their price. ``names_limit``: whether a message is about a usage limit."""
     report: EngineReport | None = None
     messages: dict[str, tuple[str, Mapping[str, Any]]] = {}
+    resets_at = 0
     for event in read_json_lines(output):
         message = event.get("message")
         if event.get("type") == "assistant" and isinstance(message, dict) and isinstance(message.get("usage"), dict):
@@ -145,6 +148,10 @@ def read_result_events(output: str, names_limit: Callable[[str], bool]) -> Engin
                 text_of(message.get("model")),
                 message["usage"],
             )  # said anew each time
+        elif event.get("type") == "rate_limit_event" and isinstance(event.get("rate_limit_info"), dict):
+            info = event["rate_limit_info"]
+            rejected = info.get("status") == "rejected" and type(info.get("resetsAt")) is int
+            resets_at = info["resetsAt"] if rejected else 0
         elif event.get("type") == "result":
             error = event.get("error")
             text = text_of(event.get("result")) or text_of(error.get("message") if isinstance(error, dict) else error)
@@ -155,7 +162,7 @@ def read_result_events(output: str, names_limit: Callable[[str], bool]) -> Engin
             denied = event.get("permission_denials")
             question = f"it was not allowed to use a tool: {denied}"[:400] if denied else ""
             cost, tokens = read_cost(event.get("total_cost_usd")), read_tokens(event.get("usage"))
-            report = EngineReport(text, cost, failed, limit, question, refused, tokens)
+            report = EngineReport(text, cost, failed, limit, question, refused, tokens, resets_at if limit else 0)
     if report is not None:
         return report
     costs = [_price_message(model, usage) for model, usage in messages.values()]
