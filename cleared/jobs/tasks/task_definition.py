@@ -138,7 +138,7 @@ def check_task(value: Any, file: str, *, expected_id: str | None = None, optiona
         if expected_id is not None and value["id"] != expected_id:
             faults.append((Place(file, field="id"), f"it is {value['id']}, and its file is named {expected_id}"))
     if faults:
-        raise TaskRefused(faults, remedy="The fields are in docs/howto/tasks.md; cleared task check looks at all.")
+        raise TaskRefused(faults, remedy="The fields are in docs/work/tasks.md; cleared task check looks at all.")
     context = value["context"]
     return Task(
         value["id"],

@@ -99,7 +99,7 @@ def require_opt_in(config: Config, allow_ai: bool, environment: Mapping[str, str
         raise PolicyError(
             "AI cycles are not switched on in the approved settings; nothing was started",
             place=Place("config.yaml", field="loop.ai.enabled"),
-            remedy="Read docs/howto/ai-cycles.md, then: cleared config set loop.ai.enabled true, and approve it.",
+            remedy="Read docs/work/cycles.md, then: cleared config set loop.ai.enabled true, and approve it.",
         )
     if not allow_ai and environment.get(OPT_IN_VARIABLE, "").strip() != "1":
         raise PolicyError(
