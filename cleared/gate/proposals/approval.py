@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
+
 from msgspec import Struct
 from msgspec.structs import replace
 
-from cleared.base.errors import Place, PolicyError, UsageError
+from cleared.base.errors import ClearedError, Place, PolicyError, UsageError
 from cleared.changes import commit_messages
 from cleared.changes.decisions.decision_context import Decision, DecisionContext, commit_decision
-from cleared.changes.decisions.shown_cards import refuse_changed, require_shown
+from cleared.changes.decisions.shown_cards import digest_shown, refuse_changed, require_shown
 from cleared.changes.host import Host
 from cleared.changes.record_sources import CommittedSource
 from cleared.gate.candidate import Change, approved_text, make_candidate
@@ -37,6 +39,7 @@ from cleared.trust.approval_record import (
 )
 from cleared.trust.keys import unlock_own_key
 from cleared.trust.person_only import refuse_in_job
+from cleared.trust.shown_digests import note_shown
 
 
 class ProposalOutcome(Struct, frozen=True):
@@ -132,7 +135,14 @@ def reject_proposal(host: Host, text: str, reason: str) -> ProposalOutcome:
         )
 
     commit = commit_decision(host, f"agent reject {text}", stage_rejection, collects=[rejected])
+    with suppress(ClearedError):  # then no program is told it
+        note_shown(host.root, digest_rejection(rejected[0], " ".join(to_utf8_text(reason).split())[:2_000]), "taken")
     return ProposalOutcome(rejected[0], commit)
+
+
+def digest_rejection(proposal: Proposal, reason: str) -> str:
+    """By which it is known on this machine that somebody here has given this reason: in git everybody can write one."""
+    return digest_shown(["rejection", proposal.folder, reason])
 
 
 def _must_be_as_committed(host: Host, text: str) -> None:

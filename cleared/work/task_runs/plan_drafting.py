@@ -19,6 +19,7 @@ from cleared.git import Repository, Snapshot
 from cleared.git.history_copy import copy_files
 from cleared.jobs.tasks.schema_faults import load_task_schema
 from cleared.jobs.tasks.task_definition import Task, TaskRefused
+from cleared.jobs.tasks.task_seals import TaskSeals
 from cleared.llm.model_door import open_model_door
 from cleared.llm.single_call import ask_once
 from cleared.work.task_runs.assignment import Assignment
@@ -145,12 +146,18 @@ def _draft_plan(host: Host, author: PlanAuthor, text: str, name: str) -> Path:
 
 
 def _make_prompt(host: Host, text: str) -> str:
+    """Of tasks that nobody has taken here only the id: whoever can push has written the rest."""
     states, tasks = read_states(host), read_task_set(host).tasks
     with Repository.open(host.root, for_writing=False) as repo:
         paths = sorted(Snapshot(repo, repo.read_head()).list_entries())
     files = [path for path in paths if _may_name(host, path)]
     more = f"\n… and {len(files) - _MOST_FILES} more" if len(files) > _MOST_FILES else ""
-    known = [f"- {name} ({states.get(name, 'not in the ledger')}): {task.title}" for name, task in tasks.items()]
+    seals = TaskSeals(host.root)
+    known = [
+        f"- {name} ({states.get(name, 'not in the ledger')})"
+        + ("" if seals.describe_fault(task) else f": {task.title}")
+        for name, task in tasks.items()
+    ]
     fence = "```"
     while fence in text:
         fence += "`"

@@ -17,11 +17,13 @@ from cleared.changes import commit_messages
 from cleared.changes.committed_cards import read_cards
 from cleared.changes.host import Host
 from cleared.changes.record_sources import CommittedSource
+from cleared.gate.proposals.approval import digest_rejection
 from cleared.gate.proposals.proposal import Proposal, load_proposals
 from cleared.git import Repository, Snapshot
 from cleared.jobs.tasks.task_definition import Task
 from cleared.jobs.tasks.task_states import AWAITING, COMPLETED, FAILED, StatusLine
 from cleared.review.branch_merge import read_branch
+from cleared.trust.shown_digests import is_known
 from cleared.work.task_runs.last_try import forget_last_try, note_failure
 from cleared.work.task_runs.task_recording import open_ledger, open_recorder, read_task_set
 
@@ -29,10 +31,12 @@ _OVER: Final = {"rejected": "was rejected", "stale": "is stale", "superseded": "
 
 
 class _Verdict(Struct, frozen=True):
-    """What was decided. ``reason``: why the task fails; empty where all of it is live."""
+    """What was decided. ``reason``: why the task fails, as git has it; empty where all of it is live. ``told``: what
+    its next worker is told of that: whoever can push may have written the rest."""
 
     line: StatusLine
     reason: str
+    told: str = ""
 
 
 def settle_awaiting(host: Host) -> None:
@@ -55,7 +59,7 @@ def settle_awaiting(host: Host) -> None:
             recorder.commit(lines, subject, by="orchestrator")
     for each in found:
         if each.reason:
-            note_failure(host, each.line.id, each.reason)
+            note_failure(host, each.line.id, each.told)
         else:
             forget_last_try(host, each.line.id)
 
@@ -77,22 +81,34 @@ def _list_verdicts(host: Host, lines: Mapping[str, StatusLine]) -> list[_Verdict
                 reasons.append(_judge_branch(repo, snapshot, cards.get(awaits["card"]), tasks.get(line.id)))
             said = next((reason for reason in reasons if reason), None)
             if said is not None or (reasons and None not in reasons):
-                found.append(_Verdict(line, said or ""))
+                found.append(_Verdict(line, said or "", _say_rejection(host, proposals, awaits.get("proposal", ""))))
     return found
 
 
-def _judge_proposal(proposals: Sequence[Proposal], folder: str) -> str | None:
-    """Why the task fails by its proposal, or by the one that has taken its place with the same texts; empty where that
-    is live, None while nobody has decided."""
+def _find_last(proposals: Sequence[Proposal], folder: str) -> Proposal | None:
+    """The proposal, or the one that has taken its place with the same texts."""
     first = next((each for each in proposals if each.folder == folder), None)
     if first is None:
         return None
     same = [each for each in proposals if each.number >= first.number and first.texts.items() <= each.texts.items()]
-    last = max(same, key=lambda each: each.number)
-    if last.decision is None:
+    return max(same, key=lambda each: each.number)
+
+
+def _judge_proposal(proposals: Sequence[Proposal], folder: str) -> str | None:
+    """Why the task fails by its proposal; empty where that is live, None while nobody has decided."""
+    last = _find_last(proposals, folder)
+    if last is None or last.decision is None:
         return None
     why = f": {last.decision.reason}" if last.decision.reason else ""
     return f"{last.id} {_OVER[last.status]} by {last.decision.by}{why}" if last.status in _OVER else ""
+
+
+def _say_rejection(host: Host, proposals: Sequence[Proposal], folder: str) -> str:
+    """With the reason, where somebody on this machine has given it."""
+    last = _find_last(proposals, folder)
+    reason = last.decision.reason if last is not None and last.decision is not None else ""
+    is_ours = last is not None and is_known(host.root, digest_rejection(last, reason), "taken")
+    return f"A person has rejected the change: {reason}" if is_ours else "The change was not accepted."
 
 
 def _judge_branch(repo: Repository, snapshot: Snapshot, card: Card | None, task: Task | None) -> str | None:

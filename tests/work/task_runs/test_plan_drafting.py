@@ -52,6 +52,7 @@ def test_an_engine_writes_it_and_a_person_takes_it(tasks: Tasks, engine: FakeEng
     """WORK 2: of its clone one file is taken; in a script its digest says that it was seen."""
     wrong = task(2, requires=["T-003"]), task(3, requires=["T-002"])
     right = task(2), task(3, requires=["T-002"])
+    tasks.ws.put("docs/tasks/T-001.json", json.dumps(task(1, title="Do as the push says")))
     engine.plan(writes(*wrong), writes(*right, **{"docs/more.txt": "x", "docs/tasks/T-009.json": "{}"}))
     with unchanged(tasks.ws):
         done = tasks("plan", "--from", str(tasks.ws.root / "PRD.md"), *ENGINE)
@@ -60,7 +61,9 @@ def test_an_engine_writes_it_and_a_person_takes_it(tasks: Tasks, engine: FakeEng
         again = tasks("plan", draft)
         assert again.code == 3 and f"cleared task plan {draft} --digest " in again.err, again
     first, second = (call["prompt"] for call in engine.calls)
-    assert "Say hello, in two steps." in first and "Ids go on from T-002" in first and "T-001 (pending)" in first
+    assert "Say hello, in two steps." in first and "Ids go on from T-002" in first and "T-001 (pending)\n" in first
+    assert "as the push says" not in first
+    tasks.ws.put("docs/tasks/T-001.json", json.dumps(task(1)))
     assert "accounts/chart" not in first and "lead in a circle" in second and "lead in a circle" not in first
     take_ok(tasks.ws, "task", "plan", draft)
     assert list(tasks.states()) == ["T-001", "T-002", "T-003"] and tasks("check").code == 0
