@@ -49,4 +49,5 @@ BOOKS: Final = Domain(
     find_lessons=import_when_called("cleared.books.teaching.book_lessons:find_lessons"),
     describe_rows=import_when_called("cleared.books.teaching.row_sentences:describe_rows"),
     audit=import_when_called("cleared.books.audit.book_audit:BookAudit"),
+    redo=import_when_called("cleared.books.redone_changes:redo_changes"),
 )

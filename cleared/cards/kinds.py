@@ -159,6 +159,14 @@ BRANCH: Final = CardKind(
     "Nothing else.",
     answers={"merge": "The files become part of the workspace.", "drop": "Nothing is taken over; the branch stays."},
 )
+LEFT_OUT: Final = CardKind(
+    "left_out",
+    "Left out by a sync",
+    "left out",
+    "What was done here would mean something else on top of what others did, so `cleared sync` did not do it again.",
+    "Nothing else.",
+    answers={"seen": "Seen; what others did stands. Do it again where you still want it."},
+)
 CYCLE_NOTE: Final = CardKind(
     "cycle_note",
     "Left by an AI cycle",

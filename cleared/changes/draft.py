@@ -88,11 +88,11 @@ class CommitPlan(Struct, frozen=True):
     command_key: str = ""
 
 
-def commit_draft(host: Host, repo: Repository, snapshot: Snapshot, context: Context, plan: CommitPlan) -> str:
-    """Check the draft and commit it as planned. Returns the commit's id.
-
-    Raises ``RecordsViolated``, ``GitBusy``, or ``PrimitiveError`` where an input file changed since it was parsed.
-    """
+def prepare_commit(
+    host: Host, repo: Repository, snapshot: Snapshot, context: Context, plan: CommitPlan, waiting: bytes = b""
+) -> tuple[Draft, CommitHeader]:
+    """Check the draft; all that its commit on this snapshot holds and says. ``waiting``: rows of the log that go before
+    its own. Raises ``RecordsViolated``."""
     check_draft(context)
     for part in context.parts.values():
         part.complete_draft(context, snapshot, stays_open=host.stays_open)
@@ -101,9 +101,7 @@ def commit_draft(host: Host, repo: Repository, snapshot: Snapshot, context: Cont
     draft.changes.update(plan.files)
     if any(key == "Event" for key, _ in plan.trailers):  # a run that failed, or waits for an answer, handled no files
         _record_handled_files(host, snapshot, context, draft)
-    waiting = _add_log_rows(host, snapshot, context, draft)
-    moves, held_files = imported_files.hold_files(host, (*draft.moves, *plan.local_moves), context.now, context.run_id)
-    moves += (agent_log.waiting_rows_move(host, waiting),) if waiting else ()
+    _add_log_rows(snapshot, context, draft, waiting)
     clean = host.redactor.redact_text
     subject = clean(plan.message)
     # The key of an event stays as it is: by it the event is not run again.
@@ -115,12 +113,25 @@ def commit_draft(host: Host, repo: Repository, snapshot: Snapshot, context: Cont
         line = data.removeprefix(snapshot.read_file(path) or b"")
         draft.changes[path] = (draft.changes.get(path) or snapshot.read_file(path) or b"") + line
     marks += plan.sign(draft.changes, subject, marks) if plan.sign is not None else []
+    header = CommitHeader(subject, marks, host.author, context.now, plan.merged_commit, plan.command_key)
+    return draft, header
+
+
+def commit_draft(host: Host, repo: Repository, snapshot: Snapshot, context: Context, plan: CommitPlan) -> str:
+    """Check the draft and commit it as planned. Returns the commit's id.
+
+    Raises ``RecordsViolated``, ``GitBusy``, or ``PrimitiveError`` where an input file changed since it was parsed.
+    """
+    waiting = agent_log.read_waiting_rows(host)
+    draft, header = prepare_commit(host, repo, snapshot, context, plan, waiting)
+    moves, held_files = imported_files.hold_files(host, (*draft.moves, *plan.local_moves), context.now, context.run_id)
+    moves += (agent_log.waiting_rows_move(host, waiting),) if waiting else ()
     try:
         commit = commit_changes(
             repo,
             snapshot.commit,
             draft.changes,
-            CommitHeader(subject, marks, host.author, context.now, plan.merged_commit, plan.command_key),
+            header,
             verify=lambda: _verify_files(context),
             on_step=host.on_step,
             state_dir=host.layout.state_dir,
@@ -139,14 +150,12 @@ def commit_draft(host: Host, repo: Repository, snapshot: Snapshot, context: Cont
     return commit
 
 
-def _add_log_rows(host: Host, snapshot: Snapshot, context: Context, draft: Draft) -> bytes:
-    """The log's new rows, after those that waited for a commit, which are returned."""
-    waiting = agent_log.read_waiting_rows(host)
+def _add_log_rows(snapshot: Snapshot, context: Context, draft: Draft, waiting: bytes) -> None:
+    """The log's new rows, after those that waited for a commit."""
     rows = waiting.decode("utf-8") + agent_log.format_rows(context, context.now)
     log = agent_log.choose_log(CommittedSource(snapshot), context.now)
     before = draft.changes.get(log) or snapshot.read_file(log)
     draft.changes[log] = agent_log.append_rows(before, rows)
-    return waiting
 
 
 def _record_handled_files(host: Host, snapshot: Snapshot, context: Context, draft: Draft) -> None:

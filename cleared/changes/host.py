@@ -327,14 +327,16 @@ def _has_interrupted_commit(root: Path) -> bool:
     return is_locked or (root / Layout.state / "seal.json").exists()
 
 
-def refuse_tracked_state(repo: Repository, folder: str) -> None:
-    """Raises ``WorkspaceError`` where the last commit holds this machine's own state: whoever can push wrote it."""
-    head = repo.find_head()
+def refuse_tracked_state(repo: Repository, folder: str, commit: str | None = None) -> None:
+    """Raises ``WorkspaceError`` where the last commit, or another one, holds this machine's own state: whoever can push
+    wrote it."""
+    head = commit or repo.find_head()
     for name in Snapshot(repo, head).list_folder("") if head is not None else ():
         folded = fold_path(name)  # some disks take the one for the other
         if folded == folder or folded.startswith(_LOOP_STATE):
+            which = "last" if commit is None else "pushed"
             raise WorkspaceError(
-                f"the last commit holds {name}, this machine's own state: somebody may have planted it",
+                f"the {which} commit holds {name}, this machine's own state: somebody may have planted it",
                 place=Place(name),
                 remedy=f"Remove it, and what came with it: git rm -r -f {name} && rm -rf {name}, and commit that. "
                 "It is made again.",

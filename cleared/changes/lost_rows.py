@@ -22,6 +22,7 @@ from msgspec.structs import replace
 from cleared.base.errors import WorkspaceError
 from cleared.base.short_text import join_words, list_first
 from cleared.base.terminal import count_noun
+from cleared.changes.attestation_lines import added_lines
 from cleared.changes.change_digests import CARDS, DECISIONS, CommittedRows, Row, find_moved_rows
 from cleared.domains.record_audit import RowKind
 from cleared.git import Repository, Snapshot, find_ancestor, history, parse_parents
@@ -173,8 +174,14 @@ def forget_seen(layout: Layout, repo: Repository, snapshot: Snapshot, lost: Lost
     gone stay so: a check names what brings them back. The caller holds the lock."""
     if not lost.branch:
         repo.branch.forget_remembered_commit()
-        begin_checkpoint(repo.root, lost.ids.get(DECISIONS.key, ()))
+        begin_checkpoint(repo.root, _list_gone_decisions(snapshot, lost.ids.get(DECISIONS.key, ())))
     remember_seen(layout, repo, snapshot)
+
+
+def _list_gone_decisions(snapshot: Snapshot, lost: Sequence[str]) -> list[str]:
+    """Those of which no line is left: what was done again on another commit has another line, and the same id."""
+    lines = b"\n".join(added_lines(None, snapshot))
+    return [each for each in lost if f'"by":"{each}"'.encode() not in lines]
 
 
 def _compare_with_last_branch(

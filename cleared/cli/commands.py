@@ -104,6 +104,7 @@ SECTIONS: Final = {
         Entry("doctor", "doctor", "run_doctor", "Check this machine and workspace, with remedies"),
         Entry("backup", "backup", "backup_workspace", "Write all of the workspace to one sealed file"),
         Entry("restore", "backup", "restore_workspace", "Make a workspace of such a file, on a new machine too"),
+        Entry("sync", "sync", "sync_workspace", "Join this clone's work with what others have pushed"),
         Entry("recover", "recover", "recover_rows", "Bring back what git took from the branch"),
         Entry("mcp", "mcp", "serve_mcp", "Serve the workspace to MCP clients (Claude, Cursor …)"),
         Entry("token", "token", "app", "Let programs read, and run agents, over HTTP"),

@@ -8,7 +8,7 @@ what takes back an act that ``cleared queue undo`` does not.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from datetime import date, datetime
 from decimal import Decimal
 from importlib import import_module
@@ -21,6 +21,7 @@ from cleared.base.effects import Effect
 from cleared.base.file_source import FileSource
 from cleared.domains.record_audit import RecordAudit, Violation
 from cleared.domains.record_comparison import RecordComparison
+from cleared.domains.renamed_records import RenamedRecords
 from cleared.git import Snapshot
 from cleared.sandbox.header import HeaderKey
 from cleared.workspace.location import Layout
@@ -250,6 +251,11 @@ class Domain(Struct, frozen=True):
     make_duties: Callable[[Callable[..., None]], Sequence[Duty]] = lambda _: ()
     """What the service does for it, in the name of ``actors``; made once for a workspace. It is given the service's
     log: called with the name of what happened, a sentence, and ``level=``."""
+
+    redo: Callable[[RunContext, FileSource, FileSource, RenamedRecords], Collection[str]] = lambda *_: ()
+    """Stages on the records of one commit what a run or decision did on another one, given the files before and after
+    it; which files that is all of. Records that get other ids are noted. Raises ``WorkConflict`` where it would mean
+    something else here, and ``PrimitiveError`` where it is not possible any more."""
 
     actors: Sequence[str] = ()
     """Who its duties decide as, where no person does: ``cleared queue undo`` passes over what they did."""

@@ -78,7 +78,8 @@ class Unfinished(WorkspaceError):
 
 class CommitHeader(Struct, frozen=True):
     """What a commit says beside its files. ``merges``: another commit to be a parent of it. ``command_key``: by which
-    ``find_unreported_commit`` finds the commit, where the command is killed after it."""
+    ``find_unreported_commit`` finds the commit, where the command is killed after it. ``made``: a commit that is there
+    already, with these files and on whatever base: the branch is moved to it, and none is written."""
 
     message: str
     trailers: Sequence[tuple[str, str]]
@@ -86,6 +87,7 @@ class CommitHeader(Struct, frozen=True):
     when: datetime
     merges: str | None = None
     command_key: str = ""
+    made: str | None = None
 
 
 def commit_changes(
@@ -198,6 +200,20 @@ class _Commit:
 
     def write_objects(self, report_step: OnStep) -> None:
         """Write the blobs, the trees and the commit; then the intent, which has the commit's id."""
+        header = self._header
+        self._intent = replace(self._intent, commit=header.made or self._write_commit())
+        if header.made is not None:
+            made = Snapshot(self._repo, header.made)
+            self._entries.update({path: made.find_entry(path) for path in self._contents})
+        written = stage_intent(self._state_dir, self._intent)
+        self._objects.flush([written])
+        report_step("objects")
+        place_file(written, intent_file(self._state_dir))
+        if header.command_key:
+            write_command_note(self._state_dir, header.command_key, self.id, header.when)
+        report_step("intent")
+
+    def _write_commit(self) -> str:
         for path, content in self._contents.items():
             if content is None:
                 self._entries[path] = None
@@ -209,15 +225,7 @@ class _Commit:
         header = self._header
         parents = [parent for parent in (self._before.commit, header.merges) if parent is not None]
         text = format_commit(tree, parents, header.author, header.when, header.message, header.trailers)
-        commit = self._objects.add_object("commit", text)
-        self._intent = replace(self._intent, commit=commit)
-        written = stage_intent(self._state_dir, self._intent)
-        self._objects.flush([written])
-        report_step("objects")
-        place_file(written, intent_file(self._state_dir))
-        if header.command_key:
-            write_command_note(self._state_dir, header.command_key, commit, header.when)
-        report_step("intent")
+        return self._objects.add_object("commit", text)
 
     def stage_files(self) -> None:
         """Write the new files, to be put in the places of the old ones."""
@@ -225,10 +233,14 @@ class _Commit:
         for path, content in self._contents.items():
             # One that has to wait until a file makes place for its folder is written after the commit.
             if content is not None and not working_files.is_blocked(self._repo.root, path):
-                is_executable = working_files.is_executable(self._before.find_entry(path), path)
+                is_executable = working_files.is_executable(self._find_last_entry(path), path)
                 self._staged[path] = working_files.stage_file(
                     self._repo.root, unseen, path, content, executable=is_executable
                 )
+
+    def _find_last_entry(self, path: str) -> TreeEntry | None:
+        """By what is known whether a file is a program: its entry before, or in a commit that is there already."""
+        return self._entries.get(path) if self._header.made is not None else self._before.find_entry(path)
 
     def prepare_index(self, wait_seconds: float) -> None:
         """Lock the index, and make the one that goes with the commit.

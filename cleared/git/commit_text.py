@@ -97,6 +97,12 @@ def parse_trailers(message: str) -> dict[str, str]:
     return trailers
 
 
+def split_message(message: str) -> tuple[str, list[tuple[str, str]]]:
+    """A message without its trailers, and these: what ``format_message`` joins."""
+    trailers = [(key, line) for key, value in parse_trailers(message).items() for line in value.split("\n")]
+    return message.strip("\n").rpartition("\n\n")[0] if trailers else message.strip("\n"), trailers
+
+
 def _replace_unseen(line: str) -> str:
     """Without what could steer a terminal, turn the direction of the text, or hide in it."""
     line = _CONTROL.sub("\N{REPLACEMENT CHARACTER}", line)

@@ -38,11 +38,6 @@ _SETTINGS: Final = (
     "gpg.openpgp.program=false",
     "gpg.x509.program=false",
     "gpg.ssh.program=false",
-    # Nothing is fetched or pushed; see GIT_ALLOW_PROTOCOL too.
-    "core.sshCommand=false",
-    "core.gitProxy=false",
-    "core.askPass=true",
-    "credential.helper=",
     "protocol.ext.allow=never",
     "submodule.recurse=false",
     "core.autocrlf=false",
@@ -56,6 +51,14 @@ _SETTINGS: Final = (
     # What a branch is moved to survives a power cut; git holds its locks for milliseconds, so ours can wait for them.
     "core.fsync=reference",
     "core.filesRefLockTimeout=1000",
+)
+
+_LOCAL: Final = (
+    # Nothing is fetched or pushed but by ``run_remote``; see GIT_ALLOW_PROTOCOL too.
+    "core.sshCommand=false",
+    "core.gitProxy=false",
+    "core.askPass=true",
+    "credential.helper=",
 )
 
 _NO_DIFF_PROGRAMS: Final = ("--no-ext-diff", "--no-textconv")
@@ -109,6 +112,16 @@ _READERS: Final = frozenset(
 )
 """Commands that write nothing and look at no content of the working tree: they run no hook and no filter."""
 
+_REMOTE_COMMANDS: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
+    {
+        "fetch": ("--quiet", "--no-tags", "--no-write-fetch-head", "--no-recurse-submodules", "--no-auto-maintenance"),
+        "push": ("--quiet", "--porcelain", "--no-verify", "--recurse-submodules=no", "--no-signed"),
+    }
+)
+"""The git commands that speak with another repository."""
+_REMOTE_ENVIRONMENT: Final = {"GIT_ALLOW_PROTOCOL": "file:git:http:https:ssh"}
+_REMOTE_SECONDS: Final = 600.0
+
 _BY_NAME: Final = (
     (re.compile(r"filter\..+\.(clean|smudge|process)", re.DOTALL), ""),
     (re.compile(r"filter\..+\.required", re.DOTALL), "false"),
@@ -119,7 +132,7 @@ _HOOK: Final = re.compile(r"(hook\..+)\.[a-z-]+", re.DOTALL)
 
 def fixed_options() -> list[str]:
     """The ``-c`` options of every git call."""
-    return _as_options(_SETTINGS)
+    return _as_options((*_SETTINGS, *_LOCAL))
 
 
 def needs_setting_names(command: str) -> bool:
@@ -233,6 +246,27 @@ class Git:
             raise GitFailed(f"git {args[0]} failed: {complaint}", stderr=err, returncode=process.returncode)
         return out
 
+    def run_remote(self, *args: str) -> tuple[int, bytes, bytes]:
+        """What came of a command that speaks with another repository: exit status, output, errors. How it gets there
+        is as the user's git is set: by their ssh, proxy and credentials; it asks nothing. Raises ``WorkspaceError``
+        where it does not end."""
+        command, *rest = args
+        names = [name for name in self.setting_names() if not name.lower().startswith("credential.")]
+        options = [*_as_options(_SETTINGS), *overriding_options(names)]
+        process = self._start_process([*options, command, *_REMOTE_COMMANDS[command], *rest], env=_REMOTE_ENVIRONMENT)
+        try:
+            out, err = process.communicate(timeout=_REMOTE_SECONDS)
+        except BaseException as error:
+            os.killpg(process.pid, signal.SIGKILL)  # it leads a session of its own, with the program that it started
+            process.wait()
+            if isinstance(error, subprocess.TimeoutExpired):
+                raise WorkspaceError(
+                    f"git {command} has not ended within {_REMOTE_SECONDS:g} seconds",
+                    remedy="Look whether the other repository can be reached.",
+                ) from None
+            raise
+        return process.returncode, out, err
+
     def setting_names(self, env: Mapping[str, str] | None = None) -> Sequence[str]:
         """The names of all settings that are in force, from every file that git reads them from."""
         output = self.run("config", "--list", "--name-only", "-z", env=env)
@@ -258,11 +292,23 @@ class Git:
         options = fixed_options()
         if needs_setting_names(command):
             options += overriding_options(self.setting_names(env))
+        arguments = [*options, command, *COMMAND_OPTIONS[command], *rest]
+        return self._start_process(arguments, stdin=stdin, stdout=stdout, stderr=stderr, env=env)
+
+    def _start_process(
+        self,
+        arguments: Sequence[str],
+        *,
+        stdin: int = subprocess.DEVNULL,
+        stdout: int = subprocess.PIPE,
+        stderr: int = subprocess.PIPE,
+        env: Mapping[str, str] | None = None,
+    ) -> subprocess.Popen[bytes]:
         try:
             # Between its fork and its own session it would get the terminal's Ctrl-C.
             with blocked_signals(signal.SIGINT):
                 return subprocess.Popen(
-                    [find_git(), *options, command, *COMMAND_OPTIONS[command], *rest],
+                    [find_git(), *arguments],
                     cwd=self.root,
                     env=git_environment(env),
                     stdin=stdin,

@@ -38,6 +38,7 @@ def write_commit(
     author: Author,
     when: datetime,
     message: str,
+    trailers: Sequence[tuple[str, str]] = (),
 ) -> str:
     """Write a commit with the files of the first parent and ``changes``; its id. No branch is moved to it."""
     snapshot = Snapshot(repo, parents[0])
@@ -48,7 +49,7 @@ def write_commit(
             mode = "100755" if old is not None and old.mode == "100755" else "100644"
             entries[path] = None if content is None else TreeEntry(mode, objects.add_object("blob", content))
         tree = build_tree(repo.objects, snapshot.tree, entries, objects)
-        commit = objects.add_object("commit", format_commit(tree, parents, author, when, message, ()))
+        commit = objects.add_object("commit", format_commit(tree, parents, author, when, message, trailers))
         objects.flush()
     return commit
 

@@ -1,0 +1,234 @@
+"""What a run or a decision did to the books, done again on books to which others have added something.
+
+Bank lines keep their ids: they follow from what the bank says. A line that others have brought is not brought again,
+and the entry that booked it is theirs where they have booked it. Other entries get the next free id of their month.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from decimal import Decimal
+
+from cleared.base.csv_text import read_records
+from cleared.base.file_source import FileSource
+from cleared.books.ledger.agreed_balances import parse_agreed_balances
+from cleared.books.ledger.bank_lines import (
+    DUPLICATE_COLUMNS,
+    ImportRecord,
+    Outcome,
+    iter_lines,
+    iter_matches,
+    parse_imports,
+    parse_outcomes,
+    parse_undone,
+)
+from cleared.books.ledger.chart import OPENING_BALANCES
+from cleared.books.ledger.entry import AMENDABLE, OPENING, Entry
+from cleared.books.ledger.periods import Periods, parse_periods
+from cleared.books.ledger.staged_bank_lines import RELEASED
+from cleared.books.ledger.staged_journal import Books
+from cleared.books.staged_books import StagedBooks, books_of, open_books
+from cleared.domains.renamed_records import RenamedRecords, WorkConflict
+from cleared.primitives.context import Context
+
+_Match = tuple[str, str, Decimal]
+
+
+def redo_changes(context: Context, before: FileSource, after: FileSource, renamed: RenamedRecords) -> Collection[str]:
+    """See ``Domain.redo``."""
+    staged = books_of(context)
+    old, _ = open_books(staged.layout, before)
+    new, _ = open_books(staged.layout, after)
+    redone = _Redone(staged, before, after, renamed)
+    renamed.added.update(redone.list_new_entries(old, new))
+    redone.add_lines()
+    matches = redone.list_new_matches()
+    for month in new.list_months():
+        redone.redo_month(old, new, month, matches)
+    redone.stage_matches(matches)
+    redone.stage_facts()
+    redone.refuse_moved_sums(old)
+    return redone.paths
+
+
+class _Redone:
+    def __init__(self, staged: StagedBooks, before: FileSource, after: FileSource, renamed: RenamedRecords) -> None:
+        self._books, self._bank, self._before, self._after = staged.books, staged.bank, before, after
+        self._renamed = renamed
+        self._known_lines: set[str] = set()
+        """Lines that others have brought, too."""
+        self.paths: set[str] = set()
+
+    def list_new_entries(self, old: Books, new: Books) -> Iterator[str]:
+        """The ids of the entries that it added."""
+        for month in new.list_months():
+            path = new.paths.journal_path(*month)
+            if self._before.read(path) != self._after.read(path):
+                had = old.committed_month(*month).entries
+                added = new.committed_month(*month).entries.items()
+                yield from (entry.entry_id for number, entry in added if number not in had)
+
+    def add_lines(self) -> None:
+        """Stage the bank lines that it brought, and the files that these came from."""
+        root = f"{self._bank.paths.bank_root}/"
+        for path in self._after.list_paths(self._bank.paths.bank_root):
+            account, _, name = path.removeprefix(root).partition("/")
+            if not name or (data := self._cut(path)) is None:
+                continue
+            for line in iter_lines(data, path):
+                found = self._bank.find_line(line.line_id)
+                if found is None:
+                    self._bank.new_lines[line.line_id] = account, line
+                    self._bank.processed_line_ids.add(line.line_id)
+                elif (found[0], found[1].amount) != (account, line.amount):
+                    raise WorkConflict(f"the bank line {line.line_id} is another one there")
+                else:
+                    self._known_lines.add(line.line_id)
+        known = {(each.file_sha256, each.account) for each in self._bank.imports}
+        records: Sequence[ImportRecord] = parse_imports(self._cut(self._bank.paths.imports), self._bank.paths.imports)
+        self._bank.new_imports += [each for each in records if (each.file_sha256, each.account) not in known]
+
+    def list_new_matches(self) -> dict[str, list[_Match]]:
+        """What was matched to which lines, by the ids of the entries as they were here."""
+        found: dict[str, list[_Match]] = {}
+        for path in self._list_match_files():
+            for match in iter_matches(self._cut(path), path):
+                found.setdefault(match[1].rstrip("abcdefghijklmnopqrstuvwxyz"), []).append(match)
+        return found
+
+    def _list_match_files(self) -> Iterator[str]:
+        """Those that there are after it."""
+        for path in self._after.list_paths(self._bank.paths.bank_root):
+            name = path.removeprefix(f"{self._bank.paths.bank_root}/")
+            if path == self._bank.paths.matches or (name.startswith("matches-") and "/" not in name):
+                yield path
+
+    def redo_month(
+        self, old: Books, new: Books, month: tuple[int, int], matches: Mapping[str, Sequence[_Match]]
+    ) -> None:
+        """Stage the entries of a month that it added or changed."""
+        path = new.paths.journal_path(*month)
+        if self._before.read(path) == self._after.read(path):
+            return
+        self.paths.add(path)
+        had = old.committed_month(*month).entries
+        for number, entry in new.committed_month(*month).entries.items():
+            if number not in had:
+                self._add_entry(entry, matches.get(entry.entry_id, ()))
+            elif entry != had[number]:
+                self._change_entry(had[number], entry)
+
+    def _add_entry(self, entry: Entry, matches: Sequence[_Match]) -> None:
+        if (double := self._find_double(entry, matches)) is not None:
+            self._renamed.note_double(entry.entry_id, double)
+            return
+        texts = {
+            name: self._renamed.rename_text(getattr(entry, name))
+            for name in Entry._fields
+            if name not in ("entry_id", "date", "description", "legs")
+        }
+        made = self._books.add_entry(entry.date, self._renamed.rename_text(entry.description), entry.legs, **texts)
+        self._renamed.note(entry.entry_id, made.entry_id)
+
+    def _find_double(self, entry: Entry, matches: Sequence[_Match]) -> str | None:
+        """The entry by which others have booked what this one books."""
+        lines = dict.fromkeys(line_id for line_id, _, _ in matches)
+        booked = {line for line in lines if line in self._known_lines and self._bank.list_matches(line)}
+        if not booked:
+            return None
+        theirs = {name for line in booked for name in self._bank.list_entry_ids(line)}
+        standing = [e for name in theirs if (e := self._books.find_entry(name)) is not None and e.status != "voided"]
+        if booked != lines.keys() or len(standing) != 1:
+            raise WorkConflict(f"{entry.entry_id} {entry.description[:60]}: a part of it is booked there already")
+        return standing[0].entry_id
+
+    def _change_entry(self, was: Entry, wanted: Entry) -> None:
+        name = self._renamed.find(was.entry_id)
+        now = self._books.find_entry(name)
+        if now is None:
+            raise WorkConflict(f"{name} is not there any more")
+        amended = {key: self._renamed.rename_text(getattr(wanted, key)) for key in AMENDABLE}
+        changed = {key: text for key, text in amended.items() if getattr(wanted, key) != getattr(was, key)}
+        if all(getattr(now, key) == text for key, text in changed.items()) and wanted.status in (
+            was.status,
+            now.status,
+        ):
+            return  # decided the same way
+        if any(getattr(now, key) not in (text, getattr(was, key)) for key, text in changed.items()):
+            raise WorkConflict(f"{name} {now.description[:60]} was changed there, too, in another way")
+        if wanted.status != was.status:
+            if now.status not in (was.status, wanted.status) and not _is_open(now.status):
+                raise WorkConflict(f"{name} {now.description[:60]} is {now.status} there, and {wanted.status} here")
+            self._books.set_status(name, wanted.status)
+        if changed:
+            self._books.amend_entry(name, **changed)
+
+    def stage_matches(self, matches: Mapping[str, Sequence[_Match]]) -> None:
+        """Stage which lines the entries book."""
+        for name, pairs in matches.items():
+            if name not in self._renamed.doubles:
+                for line_id, leg_id, amount in pairs:
+                    self._bank.stage_match(line_id, self._renamed.find(name) + leg_id[len(name) :], amount)
+
+    def stage_facts(self) -> None:
+        """Stage what became of lines without an entry, files that were taken back, and balances that were compared."""
+        paths = self._bank.paths
+        taken_back = parse_undone(self._cut(paths.undone), paths.undone)
+        undone = {each.file_sha256 for each in taken_back}
+        had = parse_outcomes(self._before.read(paths.outcomes), paths.outcomes)
+        for line_id, (outcome, reason) in parse_outcomes(self._cut(paths.outcomes), paths.outcomes).items():
+            now = self._bank.find_outcome(line_id)
+            if now is not None and now.outcome == outcome:
+                continue
+            found = self._bank.find_line(line_id)
+            if outcome == RELEASED and (found is None or found[1].file_sha256 not in undone):
+                raise WorkConflict(f"a file of others has the bank line {line_id}, too; take the import back again")
+            if now is not None and had.get(line_id, ("",))[0] != now.outcome:
+                raise WorkConflict(f"the bank line {line_id} was set aside there, too, in another way")
+            self._bank.new_outcomes[line_id] = Outcome(outcome, self._renamed.rename_text(reason))
+        data = self._cut(paths.duplicates)
+        for _, row in read_records(data, DUPLICATE_COLUMNS) if data is not None else ():
+            self._bank.new_duplicates.append((row[0], int(row[1]), row[2], row[3]))
+        self._bank.new_undone += taken_back
+        self._bank.new_agreed += parse_agreed_balances(self._cut(paths.reconciliations), paths.reconciliations)
+
+    def refuse_moved_sums(self, old: Books) -> None:
+        """Raises ``WorkConflict`` where it rests on sums that others have moved: of a closed period, of an account that
+        was compared with the bank, of accounts that were opened."""
+        opened = [leg.account_id for e in self._books.list_staged() if OPENING in e.tags for leg in e.legs]
+        openings = {*opened} - {OPENING_BALANCES}
+        closed_through = None
+        if self._before.read(self._bank.paths.periods) != self._after.read(self._bank.paths.periods):
+            closed_through = parse_periods(self._after.read(self._bank.paths.periods), self._bank.paths.periods)
+        if not (openings or closed_through or self._bank.new_agreed):
+            return
+        had = {self._renamed.find(e.entry_id) for e in old.iter_entries()}
+        for month in self._books.list_months():
+            for entry in self._books.committed_month(*month).entries.values():
+                if entry.entry_id not in had:
+                    self._refuse_moved_by(entry, openings, closed_through)
+
+    def _refuse_moved_by(self, entry: Entry, openings: Collection[int], closed: Periods | None) -> None:
+        what = f"others have posted {entry.entry_id} {entry.description[:60]}"
+        accounts = {leg.account_id for leg in entry.legs}
+        if closed is not None and closed.is_closed(entry.date):
+            raise WorkConflict(f"{what}, in the period that was closed here; close it again")
+        if any(each.account in accounts and entry.date <= each.day for each in self._bank.new_agreed):
+            raise WorkConflict(f"{what}, on an account that was compared with the bank here; compare it again")
+        if OPENING in entry.tags and accounts & set(openings):
+            raise WorkConflict(f"{what}, and what the account began with was posted here, too")
+
+    def _cut(self, path: str) -> bytes | None:
+        """Of a file to which rows are only added the new ones, under its header; None where there are none. Such a file
+        is all done with then."""
+        before, after = self._before.read(path), self._after.read(path)
+        if after is None or after == before:
+            return None
+        if before is not None and not after.startswith(before):
+            raise WorkConflict(f"{path}: it was not only added to")
+        self.paths.add(path)
+        return after if before is None else before[: before.index(b"\n") + 1] + after[len(before) :]
+
+
+def _is_open(status: str) -> bool:
+    return status in ("pending-review", "auto-confirmed")

@@ -1,0 +1,97 @@
+"""What records are called that were made anew on top of what others have committed."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from typing import Any, Final
+
+from cleared.base.errors import PolicyError
+
+_NUMBER: Final = re.compile(r"[0-9]+$", re.ASCII)
+
+
+class WorkConflict(PolicyError):
+    """What was done cannot be done again on top of what others did: it would mean something else."""
+
+
+class RenamedRecords:
+    """The ids of records of unpushed work, and what each is called now; those that kept their ids are not in it."""
+
+    def __init__(self) -> None:
+        self.now: dict[str, str] = {}
+        self.doubles: set[str] = set()
+        """Those of records that others have made, too: what they are called now is theirs."""
+        self._pattern: re.Pattern[str] | None = None
+
+        self.added: set[str] = set()
+        """Records that were added, by the ids that they had; of those that were left out ``find`` knows nothing."""
+        self._left_out: set[str] = set()
+
+    def copy(self) -> RenamedRecords:
+        """The same, to be added to by itself."""
+        made = RenamedRecords()
+        made.now, made.doubles, made.added = dict(self.now), set(self.doubles), set(self.added)
+        made._left_out = set(self._left_out)
+        return made
+
+    def leave_out(self, names: Iterable[str]) -> None:
+        """These records were not made anew. Their ids may be those of others by now."""
+        self._left_out.update(names)
+
+    def note(self, old: str, new: str) -> None:
+        """``old`` is called ``new`` now."""
+        if old != new:
+            self.now[old], self._pattern = new, None
+
+    def note_double(self, old: str, theirs: str) -> None:
+        """``old`` is a record that others have made, too, as ``theirs``."""
+        self.doubles.add(old)
+        self.note(old, theirs)
+
+    def find(self, name: str) -> str:
+        """What a record is called now. Raises ``WorkConflict`` for one that was left out."""
+        if name in self._left_out:
+            raise WorkConflict(f"it is about {name}, which was left out")
+        return self.now.get(name, name)
+
+    def rename_text(self, text: str) -> str:
+        """A text with the ids in it as they are now; of the parts of a record, such as the legs of an entry, too."""
+        if not self.now or not text:
+            return text
+        if self._pattern is None:
+            names = "|".join(re.escape(each) for each in sorted(self.now, key=len, reverse=True))
+            self._pattern = re.compile(rf"(?<![\w-])({names})(?![\d-])")
+        return self._pattern.sub(lambda found: self.now[found[1]], text)
+
+    def rename_all(self, value: Any) -> Any:
+        """Plain data with the ids in its texts as they are now."""
+        if isinstance(value, str):
+            return self.rename_text(value)
+        if isinstance(value, list | tuple):
+            return [self.rename_all(each) for each in value]
+        if isinstance(value, dict):
+            return {key: self.rename_all(each) for key, each in value.items()}
+        return value
+
+
+def describe_renames(renamed: Mapping[str, str]) -> str:
+    """``old=new`` of each; ``first…last=first…last`` of those that follow each other on both sides."""
+    groups: list[list[tuple[str, str]]] = []
+    for pair in renamed.items():
+        if groups and all(map(_follows, groups[-1][-1], pair)):
+            groups[-1].append(pair)
+        else:
+            groups.append([pair])
+    return " ".join(
+        "=".join(first if first == last else f"{first}…{last}" for first, last in zip(group[0], group[-1], strict=True))
+        for group in groups
+    )
+
+
+def _follows(name: str, next_name: str) -> bool:
+    """Whether two ids end in a number and the one after it."""
+    one, two = (_NUMBER.search(each) for each in (name, next_name))
+    if one is None or two is None or name[: one.start()] != next_name[: two.start()]:
+        return False
+    return int(one[0]) + 1 == int(two[0])

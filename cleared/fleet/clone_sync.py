@@ -1,0 +1,198 @@
+"""``cleared sync``: this clone and the one that it follows have the same history afterwards.
+
+What was not pushed is done again on top of what others have pushed, as a chain of commits that nothing names; then the
+branch is moved to it, once, and pushed plainly. A kill before that leaves everything as it was. What the branch was
+before stays under ``refs/cleared/before-sync/``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Final, Literal
+
+from msgspec import Struct
+
+from cleared.base.clock import format_iso
+from cleared.base.errors import Place, WorkspaceError
+from cleared.base.terminal import count_noun
+from cleared.changes.host import Host, refuse_tracked_state
+from cleared.changes.lost_rows import find_lost_rows, forget_seen, refuse_lost_rows
+from cleared.changes.session import refuse_changed_files
+from cleared.domains.renamed_records import WorkConflict
+from cleared.fleet.redone_work import RedoneStep, WorkRedoing
+from cleared.fleet.unpushed_work import list_steps
+from cleared.git import CommitHeader, HeadMoved, Repository, Snapshot, commit_changes
+from cleared.git.remote_branch import RemoteBranch, fetch_branch, find_remote_branch, push_commit
+from cleared.trust.approval_record import CONFIG, try_parse_record
+from cleared.trust.keys import KeyLocked
+from cleared.trust.person_only import refuse_in_job
+
+_BEFORE: Final = "refs/cleared/before-sync/"
+_RESULT: Final = "refs/cleared/sync/result"
+"""What the branch is to be moved to, or was: a kill right after the move leaves it to be taken for that."""
+_TRIES: Final = 3
+_MEANING: Final = ("business", "paths", "bank_accounts", "limits")
+"""Settings by which what was done is read."""
+
+
+class SyncReport(Struct, frozen=True):
+    """What was done. ``renamed``: records of this clone that have another id now: old → new."""
+
+    remote: str
+    relation: Literal["same", "ahead", "behind", "diverged", "new"]
+    commit: str
+    fetched: int = 0
+    """Commits of others that are here now."""
+    steps: Sequence[RedoneStep] = ()
+    renamed: Mapping[str, str] = {}
+    pushed: int = 0
+    """Commits that others can fetch now."""
+
+
+def sync_clone(host: Host, remote: str | None = None, *, dry_run: bool = False) -> SyncReport:
+    """Bring what others have pushed here, and what is new here there. ``dry_run``: only say what would be done.
+
+    Raises ``WorkConflict`` where something that was done here would mean something else on top of what others did,
+    ``WorkspaceError`` where files are in the way or the other repository cannot be reached; nothing is changed then.
+    """
+    refuse_in_job()
+    for _ in range(_TRIES):
+        with host.open_for_reading() as repo:
+            branch = find_remote_branch(repo, remote)
+            theirs = fetch_branch(repo, branch)
+        try:
+            report = _join_locked(host, branch, theirs, dry_run=dry_run)
+        except KeyLocked as locked:  # a reviewer's signature is made anew
+            locked.key.unlock()
+            report = _join_locked(host, branch, theirs, dry_run=dry_run)
+        if report is not None:
+            return report
+        host.show_message(f"somebody has pushed to {branch.shown} meanwhile; once more, on top of that")
+    raise WorkspaceError(
+        f"others push to {branch.shown} faster than this clone", remedy="Your work is committed here. Say it again."
+    )
+
+
+def _join_locked(host: Host, branch: RemoteBranch, theirs: str | None, *, dry_run: bool) -> SyncReport | None:
+    """What was done, or would be; None where somebody has pushed meanwhile."""
+    with host.open_for_writing("sync") as repo:
+        report = _join_histories(host, repo, branch, theirs, dry_run=dry_run)
+        return report if dry_run or not report.pushed or push_commit(repo, branch, report.commit) else None
+
+
+def _join_histories(
+    host: Host, repo: Repository, branch: RemoteBranch, theirs: str | None, *, dry_run: bool
+) -> SyncReport:
+    own = repo.read_head()
+    _accept_result(host, repo, own)
+    refuse_lost_rows(host.layout, repo, Snapshot(repo, own))
+    if theirs is None:
+        return SyncReport(branch.shown, "new", own, pushed=_count_commits(repo, own, ""))
+    if theirs == own:
+        return SyncReport(branch.shown, "same", own)
+    if repo.has_in_history(theirs):
+        return SyncReport(branch.shown, "ahead", own, pushed=_count_commits(repo, own, theirs))
+    refuse_changed_files(host, Snapshot(repo, own))
+    refuse_tracked_state(repo, host.layout.state, theirs)
+    fetched = _count_commits(repo, theirs, own)
+    base = repo.find_common_ancestor(own, theirs)
+    if base is None:
+        raise WorkConflict(f"{branch.shown} has other books: no commit is in both", place=Place(branch.remote))
+    steps: list[RedoneStep] = []
+    redoing = WorkRedoing(host, repo, theirs)
+    if base != own:
+        _refuse_other_settings(repo, base, theirs)
+        for step in list_steps(host, repo, theirs, own):
+            steps.append(redoing.redo_step(step))
+        if left_out := [each for each in steps if each.conflict]:
+            redoing.record_left_out(left_out)
+    result = str(redoing.snapshot.commit)
+    report = SyncReport(
+        branch.shown,
+        "behind" if base == own else "diverged",
+        result,
+        fetched,
+        steps,
+        dict(redoing.renamed.now),
+        _count_commits(repo, result, theirs),
+    )
+    if not dry_run:
+        _move_branch(host, repo, own, result, branch)
+    return report
+
+
+def _refuse_other_settings(repo: Repository, base: str, theirs: str) -> None:
+    """Raises ``WorkConflict`` where others have approved settings by which what was done means something else."""
+    records = [try_parse_record(Snapshot(repo, commit).read_file(CONFIG)) for commit in (base, theirs)]
+    was, now = ({key: each.policy.get(key) for key in _MEANING} if each is not None else {} for each in records)
+    if was != now:
+        changed = [key for key in _MEANING if was.get(key) != now.get(key)]
+        raise WorkConflict(
+            f"others have changed settings by which work means something else: {', '.join(changed)}",
+            place=Place(CONFIG),
+            remedy="Join the clones as docs/howto/two-clones.md says, by hand.",
+        )
+
+
+def _move_branch(host: Host, repo: Repository, own: str, result: str, branch: RemoteBranch) -> None:
+    """Let the branch, git's index and the files be as the result has them. Raises ``WorkspaceError`` where a file that
+    somebody has edited is in the way."""
+    now = host.clock.now()
+    before, after = Snapshot(repo, own), Snapshot(repo, result)
+    changed = after.list_changes(before)
+    for path in changed:
+        if any(entry is not None and not entry.is_file for entry in (before.find_entry(path), after.find_entry(path))):
+            raise WorkspaceError(
+                "a symbolic link or a submodule came or went, and sync brings plain files only",
+                place=Place(path),
+                remedy="Look at it; then take it over by git: git merge --ff-only.",
+            )
+    stamp = format_iso(now).replace(":", "").replace("-", "")
+    repo.git.run("update-ref", f"{_BEFORE}{repo.branch.short_name}/{stamp}-{own[:8]}", own)
+    repo.git.run("update-ref", _RESULT, result)
+    header = CommitHeader(f"sync with {branch.shown}", (), host.author, now, made=result)
+    try:
+        commit_changes(
+            repo,
+            own,
+            {path: after.read_file(path) for path in changed},
+            header,
+            on_step=host.on_step,
+            state_dir=host.layout.state_dir,
+            wait_seconds=host.config.lock.wait_seconds,
+        )
+    except HeadMoved as error:
+        raise WorkspaceError(f"{error.message}; nothing was changed", remedy="Say it again.") from None
+    _accept_result(host, repo, result)
+
+
+def _accept_result(host: Host, repo: Repository, head: str) -> None:
+    """Where the branch was moved by a sync, what it has not any more was done again, or others had done it."""
+    result = repo.git.run("rev-parse", "--verify", "--quiet", _RESULT, check=False).decode("ascii").strip()
+    if not result or not repo.has_in_history(result):
+        return
+    snapshot = Snapshot(repo, head)
+    if head == result and (lost := find_lost_rows(host.layout, repo, snapshot)) is not None:
+        forget_seen(host.layout, repo, snapshot, lost)
+    repo.git.run("update-ref", "-d", _RESULT)
+
+
+def _count_commits(repo: Repository, commit: str, known: str) -> int:
+    out = repo.git.run("rev-list", "--count", commit, *([f"^{known}"] if known else []))
+    return int(out)
+
+
+def describe_report(report: SyncReport, *, dry_run: bool) -> list[str]:
+    """The report in sentences."""
+    would = "would be " if dry_run else ""
+    lines = []
+    if report.fetched:
+        lines.append(f"{count_noun(report.fetched, 'commit')} of {report.remote} {would or 'are '}here.")
+    for each in report.steps:
+        said = f"done again ({each.commit[:10]})" if each.commit else "dropped: others had done it"
+        lines.append(f"  {each.step.subject[:80]}: {would}{f'left out: {each.conflict}' if each.conflict else said}")
+    for old, new in report.renamed.items():
+        lines.append(f"  {old} is {new} now")
+    if report.pushed:
+        lines.append(f"{count_noun(report.pushed, 'commit')} {would}pushed to {report.remote}.")
+    return lines or [f"Nothing to do: this clone and {report.remote} have the same history."]

@@ -1,0 +1,342 @@
+"""Doing again what was done: a run, a decision or a person's commit, on top of a commit that has something else, too.
+
+What it did is done, not what it asked: no script runs a second time, and no model is asked. Its draft is checked as any
+other, and its attestation is made anew. Nothing of this can be seen before the branch is moved.
+"""
+
+from __future__ import annotations
+
+import csv
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import UTC, datetime
+from pathlib import PurePosixPath
+from typing import Any, Final
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from cleared.base.clock import format_iso
+from cleared.base.errors import ClearedError
+from cleared.base.file_source import FileSource
+from cleared.cards.card import Card, card_id
+from cleared.cards.card_events import parse_opened, read_events
+from cleared.cards.kinds import LEFT_OUT, QUESTION
+from cleared.cards.queue_files import list_queue_files
+from cleared.changes import agent_log, commit_messages, consumed_events, draft
+from cleared.changes.change_digests import is_attestation
+from cleared.changes.commit_messages import CommitSubject
+from cleared.changes.decisions.authorization import find_authorization
+from cleared.changes.host import Host
+from cleared.changes.record_sources import CommittedSource
+from cleared.changes.session import make_context, new_run_id
+from cleared.domains.installed_domains import ManagedFiles, load_domains
+from cleared.domains.renamed_records import RenamedRecords, WorkConflict, describe_renames
+from cleared.fleet.unpushed_work import Step
+from cleared.git import Repository, Snapshot
+from cleared.git.commit_text import Author, split_message
+from cleared.git.side_branch import write_commit
+from cleared.primitives.context import Context, LogRow
+from cleared.trust.keys import KeyLocked
+
+RENAMED: Final = "Renamed"
+"""The trailer that says which records of a commit had other ids before a sync."""
+_NONE: Final = "none"
+"""In the place of a card's id: others ask nothing about what it asked about."""
+
+
+class RedoneStep(Struct, frozen=True):
+    """``commit``: what was made of it; None where others had done all of it, or it was left out. ``conflict``: why."""
+
+    step: Step
+    commit: str | None
+    conflict: str = ""
+
+
+class WorkRedoing:
+    """Does steps again, one after another, on a commit that grows. ``renamed``: what records are called now."""
+
+    def __init__(self, host: Host, repo: Repository, theirs: str) -> None:
+        self._host, self._repo, self.snapshot = host, repo, Snapshot(repo, theirs)
+        self._managed = ManagedFiles(host.layout)
+        self.renamed = RenamedRecords()
+        self._cards = RenamedRecords()
+        """Cards that have another id now."""
+
+    def redo_step(self, step: Step) -> RedoneStep:
+        """Do one step again. A decision about records, or a person's own commit, that would mean something else, or is
+        not possible, is left out. Raises ``WorkConflict`` for others: what came after them would stand on nothing."""
+        renamed, cards = self.renamed, self._cards
+        self.renamed, self._cards = renamed.copy(), cards.copy()
+        try:
+            commit = self._redo_by_hand(step) if step.said is None else self._redo_attested(step)
+        except KeyLocked:
+            raise
+        except ClearedError as error:
+            if not self._can_leave_out(step):
+                raise WorkConflict(
+                    f"{step.commit[:10]} {step.subject[:80]}: {error.message}",
+                    place=error.place,
+                    remedy="Take it back here (cleared queue undo, cleared revert), and sync; or do as "
+                    "docs/howto/two-clones.md says. Nothing was changed.",
+                ) from None
+            renamed.leave_out(self.renamed.added - renamed.added)
+            cards.leave_out(self._cards.added - cards.added)
+            self.renamed, self._cards = renamed, cards
+            return RedoneStep(step, None, f"{error}")
+        if commit is not None:
+            self.snapshot = Snapshot(self._repo, commit)
+        return RedoneStep(step, commit)
+
+    def _can_leave_out(self, step: Step) -> bool:
+        layout = self._host.layout
+        live = (layout.approvals_dir, layout.scripts_dir, "agents", "tests")
+        changed = step.after.list_changes(step.before)
+        return step.kind in ("decision", "hand") and not any(p.startswith(f"{x}/") for p in changed for x in live)
+
+    def record_left_out(self, steps: Sequence[RedoneStep]) -> None:
+        """A card for each step that was left out, in one commit."""
+        now = self._host.clock.now().replace(microsecond=0)
+        made = new_run_id(now)
+        context = self._prepare_context("sync", now, made, {"id": made, "kind": "decision", "name": "sync"})
+        titles = []
+        for each in steps:
+            title = f"left out by a sync: {each.step.subject[:120]}"
+            commit = each.step.commit
+            context.stage_card(LEFT_OUT.name, (commit,), title, commit=commit, why=each.conflict, did=each.step.subject)
+            titles.append(title)
+        marks = [("Decision", made), ("By", "sync"), ("Clock", format_iso(now))]
+        self._commit(context, draft.CommitPlan(commit_messages.cards_opened(titles), marks))
+
+    # -- a person's own commit --------------------------------------------------------------------------------------
+
+    def _redo_by_hand(self, step: Step) -> str | None:
+        files = self._carry_files(step, step.after.list_changes(step.before))
+        if not files:
+            return None
+        author, when = _read_author(step.header)
+        body, trailers = split_message(step.message)
+        return write_commit(self._repo, [str(self.snapshot.commit)], files, author, when, body, trailers)
+
+    # -- a run or decision ------------------------------------------------------------------------------------------
+
+    def _redo_attested(self, step: Step) -> str | None:
+        assert step.said is not None
+        trailers = dict(step.list_trailers())
+        agent = trailers.get("Agent", "user")
+        if "Event" in trailers:
+            key = trailers["Event"].partition(" ")[2]
+            if consumed_events.is_consumed(self._host, self._repo, self.snapshot, agent, key, asking=False):
+                self._drop_run(step)
+                return None
+        context = self._make_context(step, agent, trailers)
+        before, after = CommittedSource(step.before), CommittedSource(step.after)
+        handled: set[str] = set()
+        known = set(self.renamed.now)
+        for domain in load_domains():
+            handled.update(domain.redo(context, before, after, self.renamed))
+        handled |= self._redo_cards(context, before, after)
+        handled |= self._redo_log(context, step)
+        context.attested.update(step.list_statements())
+        left = [path for path in step.after.list_changes(step.before) if path not in handled]
+        files = self._carry_files(step, left)
+        if not (context.has_changes or files):
+            return None
+        marks = [(key, self._rename(value)) for key, value in step.list_trailers()]
+        new = {old: now for old, now in self.renamed.now.items() if old not in known}
+        plan = draft.CommitPlan(
+            CommitSubject(self._rename(step.said.subject)),
+            [*marks, *((RENAMED, text) for text in [describe_renames(new)] if text)],
+            files,
+            sign=self._find_signer(step) if step.signing_key else None,
+        )
+        return self._commit(context, plan)
+
+    def _commit(self, context: Context, plan: draft.CommitPlan) -> str:
+        made, header = draft.prepare_commit(self._host, self._repo, self.snapshot, context, plan)
+        parents = [str(self.snapshot.commit)]
+        commit = write_commit(
+            self._repo, parents, made.changes, header.author, header.when, header.message, header.trailers
+        )
+        self.snapshot = Snapshot(self._repo, commit)
+        return commit
+
+    def _make_context(self, step: Step, agent: str, trailers: Mapping[str, str]) -> Context:
+        assert step.said is not None
+        kind, _, key = trailers.get("Event", "decision").partition(" ")
+        event: dict[str, Any] = {"id": key or step.said.made_by, "kind": kind, "name": kind, "payload": None}
+        if depth := step.said.trailers.get("Depth"):
+            event["depth"] = int(depth)
+        now = datetime.fromisoformat(trailers.get("Clock", step.said.at))
+        return self._prepare_context(agent, now, step.said.made_by, event)
+
+    def _prepare_context(self, agent: str, now: datetime, made_by: str, event: Mapping[str, Any]) -> Context:
+        return make_context(
+            self._host,
+            self._repo,
+            self.snapshot,
+            agent=agent,
+            now=now,
+            run_id=made_by,
+            event=event,
+            dry_run=False,
+            on_log=self._host.show_message,
+            run_script=_refuse_script,
+        )
+
+    def _find_signer(self, step: Step) -> draft.SignChanges:
+        """Signs it anew, where this machine has the key of the reviewer who did. Raises ``WorkConflict`` where not."""
+        assert step.said is not None
+        by = step.said.trailers.get("By", "")
+        right = find_authorization(self._host, self.snapshot, step.said.made_by, by, person=True)
+        if right.reviewer_key.public != step.signing_key:
+            raise WorkConflict("it was signed with another key, such as a passkey's: decide it again, on top")
+        return right.make_signature_trailers
+
+    def _drop_run(self, step: Step) -> None:
+        """Others have had the run for its event: learn what its records are called there."""
+        context = self._make_context(step, "user", {})
+        before, after = CommittedSource(step.before), CommittedSource(step.after)
+        for domain in load_domains():
+            domain.redo(context, before, after, self.renamed)
+        if any(part.has_changes for part in context.parts.values()):
+            raise WorkConflict("others have had its event, and what came of it is not the same")
+
+    def _redo_cards(self, context: Context, before: FileSource, after: FileSource) -> set[str]:
+        """Stage what it did to cards. A card about a record that has another id now gets another one, too."""
+        queue = self._host.layout.queue_dir
+        events: list[Mapping[str, Any]] = []
+        paths = set()
+        for path in list_queue_files(after, queue):
+            old, new = before.read(path) or b"", after.read(path) or b""
+            if old == new:
+                continue
+            if not new.startswith(old):
+                raise WorkConflict(f"{path}: it was not only added to")
+            paths.add(path)
+            events += read_events(path, new[len(old) :], lambda _: None)
+        proofs: dict[str, dict[str, str]] = {}
+        cards = context.cards
+        cards.prove = lambda card, at, by, resolution: proofs.get(card.id, {})
+        for event in events:
+            name = self._cards.find(event["id"])
+            if event["event"] == "open":
+                self._open_card(context, parse_opened(event))
+            if event["event"] == "open" or name == _NONE:
+                continue
+            known = cards.committed_cards.get(name)
+            if event["event"] == "resolve" and name not in cards.added:
+                resolution = self._rename(event["resolution"])
+                if known is not None and known.status == "resolved":
+                    if known.resolution != resolution:
+                        raise WorkConflict(f"the card {name} is answered there: {known.resolution}")
+                    continue
+                proofs[name] = {key: event[key] for key in ("key", "signature") if key in event}
+                cards.resolve_card(name, event["at"], event["by"], resolution)
+                if name not in cards.resolved:
+                    raise WorkConflict(f"the card {name} is not there any more, or nothing vouches for it")
+            elif event["event"] == "went_on":
+                cards.record_continuation(name, event["at"], event["by"], event["run"])
+            elif event["event"] == "skip":
+                cards.skip_card(name, event["at"], event["by"])
+            elif event["event"] == "unskip":
+                cards.bring_forward(name, event["at"], event["by"], event["of"])
+            elif event["event"] in ("agree", "disagree"):
+                raise WorkConflict("it was the first of two decisions; decide it again")
+        return paths
+
+    def _open_card(self, context: Context, card: Card) -> None:
+        record = self.renamed.find(card.record_id) if card.record_id else card.record_id
+        if card.record_id in self.renamed.doubles:  # they ask about it, or have decided
+            theirs = [each for each in context.cards.committed_cards.list_kind(card.kind) if each.record_id == record]
+            self._cards.note(card.id, theirs[-1].id if theirs else _NONE)
+            return
+        name = card.id
+        if record != card.record_id:
+            is_first = card.id == card_id(card.kind, str(card.record_id))
+            name = card_id(card.kind, str(record)) if is_first else card_id(card.kind, str(record), card.id)
+        if card.kind == QUESTION.name and name != card.id:
+            raise WorkConflict(f"the question {card.id} is about a record that has another id there")
+        details = self._rename(card.details)
+        self._cards.added.add(card.id)
+        now = replace(card, id=name, record_id=record, title=self._rename(card.title), details=details)
+        self._cards.note(card.id, name)
+        context.cards.add_card(now)
+
+    def _redo_log(self, context: Context, step: Step) -> set[str]:
+        """Its rows of the log, and the events that it emitted."""
+        done = set()
+        before, after = CommittedSource(step.before), CommittedSource(step.after)
+        for path in agent_log.list_logs(after):
+            old, new = before.read(path) or b"", after.read(path) or b""
+            if old == new:
+                continue
+            done.add(path)
+            rows = list(csv.reader(new[len(old) :].decode("utf-8").splitlines(keepends=True)))
+            for row in rows:
+                if len(row) == len(agent_log.HEADER) and tuple(row) != agent_log.HEADER:
+                    details, record = self._rename(row[3]), self.renamed.find(row[4])
+                    context.log.add_row(LogRow(row[2], details, record))
+        path = self._host.layout.events
+        old, new = before.read(path) or b"", after.read(path) or b""
+        if new != old:
+            done.add(path)
+            for line in new[len(old) :].splitlines():
+                event = json.loads(line)
+                context.events.append({"name": event["name"], "payload": self._rename(event["payload"])})
+        return done | {path for path in step.after.list_changes(step.before) if is_attestation(path)}
+
+    # -- files ------------------------------------------------------------------------------------------------------
+
+    def _carry_files(self, step: Step, paths: Iterable[str]) -> dict[str, bytes | None]:
+        """What becomes of other files. Raises ``WorkConflict`` where others have changed one of them, too."""
+        files: dict[str, bytes | None] = {}
+        for path in paths:
+            old, mine, theirs = (each.read_file(path) for each in (step.before, step.after, self.snapshot))
+            if theirs == mine:
+                continue
+            if theirs == old:
+                files[path] = mine
+            elif old is None and path.startswith(f"{self._host.layout.processed_dir}/"):
+                files[self._find_free_name(path, str(step.after.find_blob_id(path)))] = mine
+            elif (joined := self._join_rows(path, old, mine, theirs)) is not None:
+                files[path] = joined
+            else:
+                raise WorkConflict(f"{path} was changed there, too")
+            if (entry := step.after.find_entry(path)) is not None and not entry.is_file:
+                raise WorkConflict(f"{path} is no plain file")
+        return files
+
+    def _find_free_name(self, path: str, blob: str) -> str:
+        """For an imported file, of which others have another one of the same name."""
+        pure = PurePosixPath(path)
+        return str(pure.with_name(f"{pure.stem}-{blob[:8]}{pure.suffix}"))
+
+    def _join_rows(self, path: str, old: bytes | None, mine: bytes | None, theirs: bytes | None) -> bytes | None:
+        """Of a file to which both have only added rows, about something else each: all of them."""
+        mine, theirs = mine or b"", theirs or b""
+        old = old or mine[: mine.find(b"\n") + 1]  # its header
+        keys = {name: columns for domain in load_domains() for name, columns in domain.latest_rows.items()}
+        name = PurePosixPath(path).name
+        is_handled = path == self._host.layout.imported_files
+        if not (mine.startswith(old) and theirs.startswith(old)) or not (is_handled or keys.get(name)):
+            return None
+        rows = [list(csv.reader(data[len(old) :].decode("utf-8").splitlines())) for data in (mine, theirs)]
+        columns = keys.get(name) or (0, 1)
+        about = [{tuple(row[c] for c in columns) for row in each if len(row) > max(columns)} for each in rows]
+        return None if about[0] & about[1] else theirs + self._rename(mine[len(old) :].decode("utf-8")).encode("utf-8")
+
+    def _rename(self, value: Any) -> Any:
+        return self._cards.rename_all(self.renamed.rename_all(value))
+
+
+def _refuse_script(name: str, args: object) -> None:
+    raise WorkConflict("a script would have to run")
+
+
+def _read_author(header: str) -> tuple[Author, datetime]:
+    """Who made a commit, and when."""
+    line = next(line for line in header.split("\n") if line.startswith("author "))
+    who, _, when = line.removeprefix("author ").rpartition("> ")
+    name, _, email = who.partition(" <")
+    return Author(name, email), datetime.fromtimestamp(int(when.split()[0]), UTC)

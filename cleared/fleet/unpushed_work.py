@@ -1,0 +1,127 @@
+"""What this clone has committed and others have not: read as steps, each of which can be done again elsewhere."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any, Final, Literal
+
+from msgspec import Struct
+
+from cleared.base.errors import Place
+from cleared.changes.attestation import ORIGIN_TRAILERS, accepted_workspaces
+from cleared.changes.attestation_lines import Attestation, added_lines, parse_attestation
+from cleared.changes.audit.own_commits import attests_all
+from cleared.changes.host import Host
+from cleared.domains.installed_domains import ManagedFiles
+from cleared.domains.renamed_records import WorkConflict
+from cleared.git import Repository, Snapshot, parse_parents
+from cleared.git.commit_text import parse_trailers
+from cleared.trust.keys import run_public_key
+from cleared.trust.reviewers import KEY
+
+_MOST: Final = 5_000
+_BY_COMMIT: Final = ("Origin", "Emits", "Resolves", "Depth")
+"""Trailers that each commit gets anew."""
+_OF_COMMIT: Final = frozenset(
+    {"workspace", "by", "at", "subject", "trailers", "user", "changes", "sum", "emits", "opens", "settles", "imports"}
+)
+"""What each attestation says of its own commit."""
+
+
+class Step(Struct, frozen=True):
+    """One commit. ``said``: its attestation; None where a person made it by hand."""
+
+    before: Snapshot
+    after: Snapshot
+    subject: str
+    header: str
+    """The lines of the commit that say who made it, and when."""
+    message: str
+    said: Attestation | None = None
+
+    @property
+    def commit(self) -> str:
+        return str(self.after.commit)
+
+    @property
+    def kind(self) -> Literal["run", "decision", "proposal", "hand"]:
+        """Whose it is."""
+        trailers = self.said.trailers if self.said is not None else {}
+        if "Run" in trailers:
+            return "run"
+        return "decision" if "Decision" in trailers else "proposal" if trailers else "hand"
+
+    @property
+    def signing_key(self) -> str:
+        """The key with which a reviewer has signed it; empty where nobody has."""
+        return parse_trailers(self.message).get(KEY, "")
+
+    def list_trailers(self) -> list[tuple[str, str]]:
+        """Those that say what it was."""
+        trailers = self.said.trailers.items() if self.said is not None else ()
+        return [(key, value) for key, value in trailers if key not in _BY_COMMIT]
+
+    def list_statements(self) -> dict[str, Any]:
+        """What its attestation says beside what every one says of its own commit."""
+        statement = self.said.statement if self.said is not None else {}
+        return {key: value for key, value in statement.items() if key not in _OF_COMMIT}
+
+
+def list_steps(host: Host, repo: Repository, theirs: str, own: str) -> Sequence[Step]:
+    """The commits up to ``own`` that are not in the history of ``theirs``, oldest first, without merges, which bring
+    nothing of their own.
+
+    Raises ``WorkConflict`` for what cannot be told apart into steps, and for what this machine would have to vouch for
+    and has not made: whoever can commit may have written it.
+    """
+    managed, accepted = ManagedFiles(host.layout), accepted_workspaces(host, Snapshot(repo, own))
+    out = repo.git.run("rev-list", "--topo-order", "--reverse", f"--max-count={_MOST + 1}", own, f"^{theirs}")
+    commits = out.decode("ascii").split()
+    if len(commits) > _MOST:
+        raise WorkConflict(f"more than {_MOST:,} commits are not pushed")
+    steps = []
+    for commit in commits:
+        text = repo.objects.read_object(commit)[1]
+        parents = parse_parents(text)
+        if len(parents) != 1:
+            _refuse_own_content(repo, commit, parents, managed)
+            continue
+        header, _, message = text.decode("utf-8", "replace").partition("\n\n")
+        before, after = Snapshot(repo, parents[0]), Snapshot(repo, commit)
+        lines = list(added_lines(before, after))
+        said = parse_attestation(lines[0]) if len(lines) == 1 else None
+        changes = after.list_changes(before)
+        if said is None:
+            _refuse_unattested(commit, lines, message, changes, managed, host.layout.approvals_dir)
+        elif said.key != run_public_key(host.root) or said.workspace not in accepted:
+            raise WorkConflict(
+                f"{commit[:10]} was made on another machine, and is not pushed",
+                remedy="Push it from there; or take it back here.",
+            )
+        elif not attests_all(lines[0], said, changes, before, after):
+            raise WorkConflict(f"{commit[:10]} is not as it was made: somebody has changed what it holds")
+        steps.append(Step(before, after, message.split("\n")[0], header, message, said))
+    return steps
+
+
+def _refuse_unattested(
+    commit: str, lines: Sequence[bytes], message: str, changes: Iterable[str], managed: ManagedFiles, approvals: str
+) -> None:
+    """Raises ``WorkConflict`` for a commit by hand that is more than that."""
+    if lines or not parse_trailers(message).keys().isdisjoint(ORIGIN_TRAILERS):
+        raise WorkConflict(f"nothing vouches for {commit[:10]}, which says that it was a run or a decision")
+    audited = (path for path in changes if managed.lies_inside(path) and not path.startswith(f"{approvals}/"))
+    if (path := next(audited, None)) is not None:  # approvals are judged by their signatures
+        raise WorkConflict(f"{commit[:10]} changes by hand what only runs and decisions may change", place=Place(path))
+
+
+def _refuse_own_content(repo: Repository, commit: str, parents: Sequence[str], managed: ManagedFiles) -> None:
+    """Raises ``WorkConflict`` for a merge in which somebody has put what neither side has; files to which both sides
+    only add are judged by what they hold in the end."""
+    merged = Snapshot(repo, commit)
+    sides = [Snapshot(repo, parent) for parent in parents]
+    if len(sides) < 2:
+        raise WorkConflict(f"{commit[:10]} is a second beginning of the books")
+    for path in merged.list_changes(sides[0]):
+        if not managed.has_path(path) and merged.find_blob_id(path) not in [s.find_blob_id(path) for s in sides]:
+            raise WorkConflict(f"{commit[:10]} merges, and somebody has joined {path} by hand")

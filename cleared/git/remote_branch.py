@@ -1,0 +1,84 @@
+"""The branch of another repository that this one follows: fetching it, and pushing to it.
+
+Pushes are plain: what somebody else has pushed meanwhile is never overwritten.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from msgspec import Struct
+
+from cleared.base.errors import UsageError, WorkspaceError
+from cleared.git.git_process import first_line
+from cleared.git.repository import Repository, Snapshot
+
+_THEIRS: Final = "refs/cleared/sync/theirs"
+"""What was fetched last. A ref of our own, as the user's settings say where git keeps it otherwise."""
+_REJECTED: Final = (b"[rejected]", b"[remote rejected] (failed to update ref)", b"cannot lock ref")
+
+
+class RemoteBranch(Struct, frozen=True):
+    """``remote``: a name of git's settings, or a path or address."""
+
+    remote: str
+    name: str
+
+    @property
+    def shown(self) -> str:
+        """For people."""
+        return f"{self.remote}/{self.name}"
+
+
+def find_remote_branch(repo: Repository, remote: str | None) -> RemoteBranch:
+    """The branch that the checked out one follows; on ``remote`` where that is given. Raises ``UsageError`` where
+    there is none."""
+    if repo.branch.is_detached:
+        raise UsageError("no branch is checked out", remedy="Check out the one that you work on: git switch main.")
+    own = repo.branch.short_name
+    known = remote or _read_setting(repo, f"branch.{own}.remote") or "origin"
+    if known.startswith("-") or (remote is None and not _read_setting(repo, f"remote.{known}.url")):
+        raise UsageError(
+            f"there is no other repository {known!r}", remedy="Name it: git remote add origin ADDRESS, or sync ADDRESS."
+        )
+    followed = _read_setting(repo, f"branch.{own}.merge") if remote in (None, known) else ""
+    return RemoteBranch(known, followed.removeprefix("refs/heads/") or own)
+
+
+def fetch_branch(repo: Repository, branch: RemoteBranch) -> str | None:
+    """Its newest commit, with all that it consists of; None where there is no such branch yet.
+
+    Raises ``WorkspaceError`` where the other repository cannot be read.
+    """
+    code, _, err = repo.git.run_remote("fetch", "--", branch.remote, f"+refs/heads/{branch.name}:{_THEIRS}")
+    if code and b"couldn't find remote ref" in err:
+        return None
+    if code:
+        raise WorkspaceError(
+            f"{branch.remote} cannot be read: {first_line(err)}",
+            remedy=f"Try: git fetch {branch.remote}. Nothing was changed.",
+        )
+    commit = repo.git.run("rev-parse", "--verify", f"{_THEIRS}^{{commit}}").decode("ascii").strip()
+    Snapshot(repo, commit)
+    return commit
+
+
+def push_commit(repo: Repository, branch: RemoteBranch, commit: str) -> bool:
+    """Let the branch there be this commit. False where somebody was faster: it has commits that this one does not know.
+
+    Raises ``WorkspaceError`` where it is refused for another reason.
+    """
+    code, out, err = repo.git.run_remote("push", "--", branch.remote, f"{commit}:refs/heads/{branch.name}")
+    if code == 0:
+        return True
+    if any(word in out + err for word in _REJECTED):
+        return False
+    refused = next((line for line in out.decode("utf-8", "replace").splitlines() if line.startswith("!")), "")
+    raise WorkspaceError(
+        f"{branch.remote} did not take it: {refused.rpartition(chr(9))[2] or first_line(err)}",
+        remedy=f"Your work is committed here. Try: git push {branch.remote}; then cleared sync.",
+    )
+
+
+def _read_setting(repo: Repository, name: str) -> str:
+    return repo.git.run("config", "--get", name, check=False).decode("utf-8", "replace").strip()
