@@ -84,6 +84,11 @@ def cycle_recorded(name: str) -> CommitSubject:
     return compose_subject("log", f"the AI cycle {name} left a card")
 
 
+def done_again(subject: str) -> CommitSubject:
+    """What was committed before, on top of what others did; ``subject``: its own, with the ids that there are now."""
+    return CommitSubject(subject)
+
+
 # -- decisions about commits ------------------------------------------------------------------------------------------
 
 

@@ -101,7 +101,9 @@ def prepare_commit(
     draft.changes.update(plan.files)
     if any(key == "Event" for key, _ in plan.trailers):  # a run that failed, or waits for an answer, handled no files
         _record_handled_files(host, snapshot, context, draft)
-    _add_log_rows(snapshot, context, draft, waiting)
+    log = agent_log.choose_log(CommittedSource(snapshot), context.now)
+    rows = waiting.decode("utf-8") + agent_log.format_rows(context, context.now)
+    draft.changes[log] = agent_log.append_rows(draft.changes.get(log) or snapshot.read_file(log), rows)
     clean = host.redactor.redact_text
     subject = clean(plan.message)
     # The key of an event stays as it is: by it the event is not run again.
@@ -148,14 +150,6 @@ def commit_draft(host: Host, repo: Repository, snapshot: Snapshot, context: Cont
         raise
     start_packing_if_due(repo)
     return commit
-
-
-def _add_log_rows(snapshot: Snapshot, context: Context, draft: Draft, waiting: bytes) -> None:
-    """The log's new rows, after those that waited for a commit."""
-    rows = waiting.decode("utf-8") + agent_log.format_rows(context, context.now)
-    log = agent_log.choose_log(CommittedSource(snapshot), context.now)
-    before = draft.changes.get(log) or snapshot.read_file(log)
-    draft.changes[log] = agent_log.append_rows(before, rows)
 
 
 def _record_handled_files(host: Host, snapshot: Snapshot, context: Context, draft: Draft) -> None:

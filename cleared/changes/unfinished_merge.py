@@ -10,7 +10,7 @@ from cleared.domains.record_audit import TWO_CLONES_PAGE
 from cleared.git import Repository, history
 from cleared.workspace.location import Layout
 
-_GIVE_UP = f"Do not join it by hand: git merge --abort (or git rebase --abort), and then as {TWO_CLONES_PAGE} says."
+_GIVE_UP = f"Do not join it by hand: git merge --abort (or git rebase --abort), then cleared sync ({TWO_CLONES_PAGE})."
 
 
 def find_collisions(root: Path, layout: Layout) -> list[WorkspaceError]:

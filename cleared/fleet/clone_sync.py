@@ -184,15 +184,16 @@ def _count_commits(repo: Repository, commit: str, known: str) -> int:
 
 def describe_report(report: SyncReport, *, dry_run: bool) -> list[str]:
     """The report in sentences."""
-    would = "would be " if dry_run else ""
     lines = []
     if report.fetched:
-        lines.append(f"{count_noun(report.fetched, 'commit')} of {report.remote} {would or 'are '}here.")
+        verb = "To be fetched" if dry_run else "Fetched"
+        lines.append(f"{verb} from {report.remote}: {count_noun(report.fetched, 'commit')}.")
     for each in report.steps:
         said = f"done again ({each.commit[:10]})" if each.commit else "dropped: others had done it"
-        lines.append(f"  {each.step.subject[:80]}: {would}{f'left out: {each.conflict}' if each.conflict else said}")
+        lines.append(f"  {each.step.subject[:80]}: {f'left out: {each.conflict}' if each.conflict else said}")
     for old, new in report.renamed.items():
         lines.append(f"  {old} is {new} now")
     if report.pushed:
-        lines.append(f"{count_noun(report.pushed, 'commit')} {would}pushed to {report.remote}.")
+        verb = "To be pushed" if dry_run else "Pushed"
+        lines.append(f"{verb} to {report.remote}: {count_noun(report.pushed, 'commit')}.")
     return lines or [f"Nothing to do: this clone and {report.remote} have the same history."]

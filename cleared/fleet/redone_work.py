@@ -25,7 +25,6 @@ from cleared.cards.kinds import LEFT_OUT, QUESTION
 from cleared.cards.queue_files import list_queue_files
 from cleared.changes import agent_log, commit_messages, consumed_events, draft
 from cleared.changes.change_digests import is_attestation
-from cleared.changes.commit_messages import CommitSubject
 from cleared.changes.decisions.authorization import find_authorization
 from cleared.changes.host import Host
 from cleared.changes.record_sources import CommittedSource
@@ -145,7 +144,7 @@ class WorkRedoing:
         marks = [(key, self._rename(value)) for key, value in step.list_trailers()]
         new = {old: now for old, now in self.renamed.now.items() if old not in known}
         plan = draft.CommitPlan(
-            CommitSubject(self._rename(step.said.subject)),
+            commit_messages.done_again(self._rename(step.said.subject)),
             [*marks, *((RENAMED, text) for text in [describe_renames(new)] if text)],
             files,
             sign=self._find_signer(step) if step.signing_key else None,

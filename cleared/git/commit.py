@@ -201,10 +201,22 @@ class _Commit:
     def write_objects(self, report_step: OnStep) -> None:
         """Write the blobs, the trees and the commit; then the intent, which has the commit's id."""
         header = self._header
-        self._intent = replace(self._intent, commit=header.made or self._write_commit())
-        if header.made is not None:
-            made = Snapshot(self._repo, header.made)
+        if (commit := header.made) is not None:
+            made = Snapshot(self._repo, commit)
             self._entries.update({path: made.find_entry(path) for path in self._contents})
+        else:
+            for path, content in self._contents.items():
+                if content is None:
+                    self._entries[path] = None
+                else:
+                    is_executable = working_files.is_executable(self._before.find_entry(path), path)
+                    mode = "100755" if is_executable else "100644"
+                    self._entries[path] = TreeEntry(mode, self._objects.add_object("blob", content))
+            tree = build_tree(self._repo.objects, self._before.tree, self._entries, self._objects)
+            parents = [parent for parent in (self._before.commit, header.merges) if parent is not None]
+            text = format_commit(tree, parents, header.author, header.when, header.message, header.trailers)
+            commit = self._objects.add_object("commit", text)
+        self._intent = replace(self._intent, commit=commit)
         written = stage_intent(self._state_dir, self._intent)
         self._objects.flush([written])
         report_step("objects")
@@ -213,34 +225,18 @@ class _Commit:
             write_command_note(self._state_dir, header.command_key, self.id, header.when)
         report_step("intent")
 
-    def _write_commit(self) -> str:
-        for path, content in self._contents.items():
-            if content is None:
-                self._entries[path] = None
-            else:
-                is_executable = working_files.is_executable(self._before.find_entry(path), path)
-                mode = "100755" if is_executable else "100644"
-                self._entries[path] = TreeEntry(mode, self._objects.add_object("blob", content))
-        tree = build_tree(self._repo.objects, self._before.tree, self._entries, self._objects)
-        header = self._header
-        parents = [parent for parent in (self._before.commit, header.merges) if parent is not None]
-        text = format_commit(tree, parents, header.author, header.when, header.message, header.trailers)
-        return self._objects.add_object("commit", text)
-
     def stage_files(self) -> None:
         """Write the new files, to be put in the places of the old ones."""
         unseen = self._index.make_folder()
         for path, content in self._contents.items():
             # One that has to wait until a file makes place for its folder is written after the commit.
             if content is not None and not working_files.is_blocked(self._repo.root, path):
-                is_executable = working_files.is_executable(self._find_last_entry(path), path)
+                is_made = self._header.made is not None
+                last = self._entries.get(path) if is_made else self._before.find_entry(path)
+                is_executable = working_files.is_executable(last, path)
                 self._staged[path] = working_files.stage_file(
                     self._repo.root, unseen, path, content, executable=is_executable
                 )
-
-    def _find_last_entry(self, path: str) -> TreeEntry | None:
-        """By what is known whether a file is a program: its entry before, or in a commit that is there already."""
-        return self._entries.get(path) if self._header.made is not None else self._before.find_entry(path)
 
     def prepare_index(self, wait_seconds: float) -> None:
         """Lock the index, and make the one that goes with the commit.

@@ -250,10 +250,7 @@ class Git:
         """What came of a command that speaks with another repository: exit status, output, errors. How it gets there
         is as the user's git is set: by their ssh, proxy and credentials; it asks nothing. Raises ``WorkspaceError``
         where it does not end."""
-        command, *rest = args
-        names = [name for name in self.setting_names() if not name.lower().startswith("credential.")]
-        options = [*_as_options(_SETTINGS), *overriding_options(names)]
-        process = self._start_process([*options, command, *_REMOTE_COMMANDS[command], *rest], env=_REMOTE_ENVIRONMENT)
+        process = self.start(args, env=_REMOTE_ENVIRONMENT)
         try:
             out, err = process.communicate(timeout=_REMOTE_SECONDS)
         except BaseException as error:
@@ -261,7 +258,7 @@ class Git:
             process.wait()
             if isinstance(error, subprocess.TimeoutExpired):
                 raise WorkspaceError(
-                    f"git {command} has not ended within {_REMOTE_SECONDS:g} seconds",
+                    f"git {args[0]} has not ended within {_REMOTE_SECONDS:g} seconds",
                     remedy="Look whether the other repository can be reached.",
                 ) from None
             raise
@@ -283,32 +280,24 @@ class Git:
     ) -> subprocess.Popen[bytes]:
         """Start ``git <args>``. The terminal's Ctrl-C does not reach it: this program handles that.
 
-        ``args`` begin with a command of ``COMMAND_OPTIONS``. Raises ``WorkspaceError`` where git cannot be
-        started, or a setting that cannot be switched off names a program.
+        ``args`` begin with a command of ``COMMAND_OPTIONS``, or with one of ``run_remote``. Raises ``WorkspaceError``
+        where git cannot be started, or a setting that cannot be switched off names a program.
         """
         command, *rest = args
-        if command not in COMMAND_OPTIONS:
+        always = COMMAND_OPTIONS.get(command, _REMOTE_COMMANDS.get(command))
+        if always is None:
             raise RuntimeError(f"git {command}: say in cleared.git.git_process what it could start")
         options = fixed_options()
-        if needs_setting_names(command):
+        if command in _REMOTE_COMMANDS:  # by the user's ssh and credentials, and no other program
+            names = [name for name in self.setting_names() if not name.lower().startswith("credential.")]
+            options = [*_as_options(_SETTINGS), *overriding_options(names)]
+        elif needs_setting_names(command):
             options += overriding_options(self.setting_names(env))
-        arguments = [*options, command, *COMMAND_OPTIONS[command], *rest]
-        return self._start_process(arguments, stdin=stdin, stdout=stdout, stderr=stderr, env=env)
-
-    def _start_process(
-        self,
-        arguments: Sequence[str],
-        *,
-        stdin: int = subprocess.DEVNULL,
-        stdout: int = subprocess.PIPE,
-        stderr: int = subprocess.PIPE,
-        env: Mapping[str, str] | None = None,
-    ) -> subprocess.Popen[bytes]:
         try:
             # Between its fork and its own session it would get the terminal's Ctrl-C.
             with blocked_signals(signal.SIGINT):
                 return subprocess.Popen(
-                    [find_git(), *arguments],
+                    [find_git(), *options, command, *always, *rest],
                     cwd=self.root,
                     env=git_environment(env),
                     stdin=stdin,

@@ -62,6 +62,7 @@ ELSEWHERE = {
     "config restore": "puts a file back in one move and commits nothing: tests/attacks/test_invalid_settings.py",
     "task list": "reads",
     "task next": "reads",
+    "sync": "two clones: tests/fleet/test_sync_refusals.py",
     "task claim": "writes to the ledger, and commits nothing: test_crash_tasks",
 }
 

@@ -167,6 +167,22 @@ def test_a_forged_run_is_not_done_again(two: tuple[Workspace, Workspace, Path]) 
         refused(ws("sync"), 3, "nothing vouches for")
 
 
+def test_a_commit_of_another_machine_is_not_done_again(
+    two: tuple[Workspace, Workspace, Path], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """It lies in this clone, from a stick or a branch; this machine would sign it as its own."""
+    ws, _ = part(two)
+    home = cleared_home()
+    monkeypatch.setenv("CLEARED_HOME", str(tmp_path / "others-home"))
+    stick = clone(ws, tmp_path / "stick")
+    take_ok(stick, "trust")
+    stick.ok("journal", "add", "2025-02-07", "theirs", "5070=7", "1010=-7")
+    monkeypatch.setenv("CLEARED_HOME", str(home))
+    ws.git("pull", "-q", "--ff-only", str(stick.root), "main")
+    with unchanged(ws):
+        refused(ws("sync"), 3, "was made on another machine")
+
+
 def test_the_state_of_a_machine_is_not_taken_over(two: tuple[Workspace, Workspace, Path]) -> None:
     ws, other, _ = two
     other.put(".cleared/seal.json", "{}")
