@@ -32,8 +32,8 @@ def test_a_subject_is_made_nowhere_else() -> None:
 
 
 def test_all_commits_are_made_where_a_subject_is_required() -> None:
-    """``commit_draft`` takes a ``CommitSubject``, which mypy checks; besides it only a new workspace commits, and a sync
-    moves the branch to commits that it has made by way of a draft, too."""
+    """``commit_draft`` takes a ``CommitSubject``, which mypy checks; besides it only a new workspace commits, and a
+    sync moves the branch to commits that it has made by way of a draft, too."""
     callers = {path.name for path in PACKAGE.rglob("*.py") if names_in(path, "commit_changes")}
     assert callers == {"draft.py", "workspace_creation.py", "clone_sync.py"}
 
