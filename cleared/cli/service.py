@@ -11,6 +11,7 @@ import typer
 from cleared.base.errors import WorkspaceError
 from cleared.base.terminal import print_json, print_line, print_message
 from cleared.cli.command_groups import new_group
+from cleared.cli.loop_options import AllowEngineOption
 from cleared.cli.options import JsonOption, PrintOption, WorkspaceOption, chosen_workspace, open_host
 from cleared.cli.service_manager import (
     CALL_SECONDS,
@@ -45,8 +46,10 @@ def _open_service(workspace: Path | None, arguments: tuple[str, ...] | None = No
     stop_seconds = max(STOP_SECONDS, ceil(timeout) + CALL_SECONDS)
     if arguments is None:
         installed = read_unit_file(choose_manager(root, stop_seconds).unit) or b""
-        found = _SERVER_PORT.search(installed.decode("utf-8", "replace"))
-        arguments = serving_arguments(int(found[1])) if found else ("up",)
+        text = installed.decode("utf-8", "replace")
+        port = _SERVER_PORT.search(text)
+        has = {flag: re.search(rf'[">]{flag}["<]', text) is not None for flag in ("--work", "--allow-ai")}
+        arguments = serving_arguments(int(port[1]) if port else None, has["--work"], has["--allow-ai"])
     return choose_manager(root, stop_seconds, arguments=arguments)
 
 
@@ -54,18 +57,21 @@ def _open_service(workspace: Path | None, arguments: tuple[str, ...] | None = No
 def install_service(
     server: Annotated[bool, typer.Option("--server", help="Serve the page as well: cleared up --server.")] = False,
     port: Annotated[int, typer.Option("--port", metavar="N", min=1, max=65535, help="With --server.")] = 8765,
+    work: Annotated[bool, typer.Option("--work", help="Jobs, cycles, tasks as well: cleared up --work.")] = False,
+    allow_ai: AllowEngineOption = False,
     only_print: PrintOption = False,
     json: JsonOption = False,
     workspace: WorkspaceOption = None,
 ) -> None:
     """Start cleared up now and at each login, and again when it fails.
 
-    With --server a passkey signs in to the page, or a link of cleared server --link.
+    With --allow-ai the file permits engines at each start. With --server a passkey signs in to the page, or a link of
+    cleared server --link.
     """
     open_host(workspace)  # what cannot be opened cannot be served
     if server:
         page_server.require_packages("cleared up --server")
-    arguments = serving_arguments(port) if server else ("up",)
+    arguments = serving_arguments(port if server else None, work, allow_ai)
     install_unit(_open_service(workspace, arguments), only_print=only_print, json=json)
 
 

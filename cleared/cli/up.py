@@ -52,6 +52,8 @@ def serve_workspaces(
         raise typer.BadParameter("give the workspaces as DIR…, or one with -C")
     named: list[Path | None] = [*directories] if directories else [chosen_workspace(workspace)]
     roots = list(dict.fromkeys(find_workspace(directory) for directory in named))
+    if allow_ai and not work:
+        raise typer.BadParameter("it lets the jobs of --work run an engine", param_hint="--allow-ai")
     if detach:
         if server and (len(roots) > 1 or not port):
             raise typer.BadParameter("with --detach it needs one workspace, and a --port", param_hint="--server")

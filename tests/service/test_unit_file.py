@@ -211,6 +211,13 @@ def test_print_writes_and_starts_nothing(ws: Workspace, manager: Manager, tmp_pa
     assert manager.calls() == [] and not (tmp_path / "home/systemd").exists()
 
 
+def test_what_was_installed_with_work_is_that_afterwards(ws: Workspace, manager: Manager) -> None:
+    text = Path(service(ws, "install", "--work", "--allow-ai", "--json").json["file"]).read_text()
+    assert '"up" "--work" "--allow-ai"' in text and status(ws)["current"]
+    assert "--work" not in Path(service(ws, "install", "--json").json["file"]).read_text() and status(ws)["current"]
+    refused(ws("up", "--allow-ai"), 2, "--work")
+
+
 def test_the_written_unit_is_one_that_systemd_takes(ws: Workspace, manager: Manager, tmp_path: Path) -> None:
     file = Path(service(ws, "install", "--json").json["file"])
     if shutil.which("systemd-analyze") is None:
