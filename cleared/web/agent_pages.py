@@ -17,7 +17,7 @@ from cleared.gate.proposals.agent_switch import switch_agent
 from cleared.gate.proposals.change_text import describe_grants
 from cleared.gate.proposals.crash_certificate import read_certificate_of
 from cleared.gate.proposals.proposal_history import diff_version, read_history
-from cleared.gate.proposals.rollback import roll_back_script
+from cleared.gate.proposals.rollback import name_before, roll_back_script, show_rollback
 from cleared.git import Snapshot
 from cleared.review.action_request import ActionResult
 from cleared.review.source_files import FileView
@@ -63,6 +63,7 @@ def _render_agent(page: PageRequest, host: Host, name: str, outcome: Mapping[str
         runs=run_queries.read_runs(host, 20, name),
         outcome=outcome,
         digest=_live_digest(host, name),
+        rollback=show_rollback(host, name),
         may_change=may_change_what_runs(page),
     )
 
@@ -144,7 +145,8 @@ def decide_agent(page: PageRequest) -> Response:
             return page.go_to(address, f"Not done: {result.text}", ok=False)
         return page.go_to(address if _live_digest(page.site.open_host(), name) else "/agents", result.text)
 
-    shown = {host.layout.agent_path(name): page.form.get("digest")}
+    path = host.layout.agent_path(name)
+    shown = {path: page.form.get("digest"), name_before(path): page.form.get("before")}
     return carry_out(
         page, decide, shown, address, answer, what=f"{_VERBS[verb]} {name}", changes_what_runs=verb != "disable"
     )

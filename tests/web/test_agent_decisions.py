@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 import pytest
@@ -22,7 +23,7 @@ def server(ws: Workspace) -> Iterator[Server]:
 
 def press(server: Server, choice: str, **fields: str) -> Page:
     page = server.get("/agents/probe")
-    hidden = {"token": page.fields("token")[0], "digest": page.fields("digest")[0], "choice": choice} | fields
+    hidden = {name: page.fields(name)[0] for name in ("token", "digest", "before")} | {"choice": choice} | fields
     return server.follow(server.send("POST", PATH, [*hidden.items()]))
 
 
@@ -73,6 +74,32 @@ def test_with_a_passkey_it_is_enabled_and_rolled_back(server: Server, ws: Worksp
         assert ws.trailers()["Key"] == passkey.key and ws.trailers()["By"] == "Ana"
     assert "version 2" in ws.read("agents/probe.py")
     ws.run("probe")
+    ws.in_order()
+
+
+def test_what_comes_back_is_what_was_shown(server: Server, ws: Workspace) -> None:
+    """Between both another version was live, and the same one came again: that other one was shown to nobody here."""
+
+    def approve(version: int, number: int) -> None:
+        ws.put("agents/probe.py", re.sub(r"version \d", f"version {version}", ws.read("agents/probe.py")))
+        ws.ok("agent", "propose", "probe")
+        take_ok(ws, "agent", "approve", f"P{number}")
+
+    approve(2, 1)
+    approve(3, 2)
+    device = SoftPasskey()
+    register_device(ws.root, device)
+    sign_in(server, device)
+    page = server.get("/agents/probe")
+    assert "-ctx_log('version 3')" in page.text and "+ctx_log('version 2')" in page.text
+    shown = page.fields("before")[0]
+    approve(9, 3)
+    approve(3, 4)
+    before = ws.head()
+    refused_page = press(server, "roll-back", before=shown)
+    assert "has changed since it was shown" in refused_page.text and ws.head() == before
+    page = press(server, "roll-back")
+    assert "counts again" in confirm(server, device, page, PATH).text and "version 9" in ws.read("agents/probe.py")
     ws.in_order()
 
 

@@ -12,7 +12,7 @@ from cleared.base.errors import UsageError
 from cleared.changes import commit_messages
 from cleared.changes.audit.commit_origins import CommitOrigins
 from cleared.changes.decisions.decision_context import Decision, DecisionContext, commit_decision, undo_unless_decided
-from cleared.changes.decisions.shown_cards import refuse_changed
+from cleared.changes.decisions.shown_cards import refuse_changed, refuse_changed_record
 from cleared.changes.host import Host
 from cleared.changes.record_sources import CommittedSource
 from cleared.domains.installed_domains import load_comparisons
@@ -20,6 +20,7 @@ from cleared.gate.past_runs import parent_commit
 from cleared.gate.proposals.approval import is_edited
 from cleared.gate.proposals.proposal_history import script_path
 from cleared.gate.proposals.record_signing import Signer, sign_script
+from cleared.gate.proposals.shown_proposal import diff_texts
 from cleared.git import Repository, Snapshot, blob_id, history
 from cleared.runs.approved_scripts import Scripts
 from cleared.trust import trust_store
@@ -41,6 +42,35 @@ class RolledBack(Struct, frozen=True):
     edited: bool
 
 
+class ShownRollback(Struct, frozen=True):
+    """What rolling back would change, as a unified diff. ``before``: the digest of what would be live, which
+    ``expecting`` it gives for ``name_before`` the path."""
+
+    code: str
+    before: str
+
+
+def show_rollback(host: Host, name: str) -> ShownRollback | None:
+    """What ``roll_back_script`` would do now; None where there is nothing to roll back."""
+    path = script_path(host, name)
+    with host.open_for_reading() as repo:
+        snapshot = Snapshot(repo, repo.read_head())
+        live = snapshot.read_file(path)
+        target = _version_before(Scripts(host, snapshot), path, live) if live is not None else None
+    if live is None:
+        return None
+    return ShownRollback(diff_texts(live, target, f"live/{path}", f"before/{path}"), _digest_before(target))
+
+
+def name_before(path: str) -> str:
+    """What ``expecting`` calls the version that comes back."""
+    return f"before {path}"
+
+
+def _digest_before(target: bytes | None) -> str:
+    return digest_of(target) if target is not None else "none"
+
+
 def roll_back_script(host: Host, name: str, reason: str = "") -> RolledBack:
     """Bring back the approved version before the committed one, which may not run until it is approved again.
 
@@ -60,8 +90,9 @@ def roll_back_script(host: Host, name: str, reason: str = "") -> RolledBack:
         if live is None:
             raise UsageError(f"there is no agent {name!r} to roll back", remedy="cleared agent list shows them.")
         digest = digest_of(live)
-        refuse_changed(path, name, lambda: digest)
         target = _version_before(scripts, path, live)
+        refuse_changed(path, name, lambda: digest)
+        refuse_changed_record(name_before(path), name, lambda: _digest_before(target))
         signer = Signer(host, approvals, decision_context)
         reason_line = " ".join(reason.split()) or "rolled back"
         signer.sign(
