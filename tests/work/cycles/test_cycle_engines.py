@@ -15,6 +15,7 @@ from harness import Workspace, refused
 from cleared.base.errors import PolicyError, UsageError
 from cleared.processes.confinement import landlock_abi
 from cleared.work.cycles.cycle_settings import OVERRIDES, read_cycle_settings, require_opt_in
+from cleared.work.cycles.engine_process import EngineRun, find_limit
 from cleared.work.cycles.engines import load_engine
 from cleared.work.cycles.engines.engine import LaunchOptions
 from cleared.work.cycles.usage_limit import find_usage_limit, names_limit, read_reset
@@ -209,6 +210,27 @@ def test_f36_what_a_cycle_has_cost_is_counted_at_a_timeout_too(cyc: Workspace, e
 )
 def test_what_an_event_says(name: str, event: dict[str, Any], expected: str) -> None:
     assert load_engine(name).describe_event(event) == expected
+
+
+@pytest.mark.parametrize(
+    ("info", "until"),
+    [
+        ({"status": "rejected", "resetsAt": int(NOW.timestamp()) + 90}, NOW + timedelta(seconds=90)),
+        ({"status": "allowed_warning", "resetsAt": int(NOW.timestamp()) + 90}, None),
+        ({"status": "rejected", "resetsAt": int(NOW.timestamp()) - 90}, None),  # long ago
+        ({"status": "rejected", "resetsAt": 10**18}, None),
+        ({"status": "rejected", "resetsAt": "soon"}, None),
+    ],
+)
+def test_f18_a_time_of_its_own_beats_the_words(info: dict[str, Any], until: datetime | None) -> None:
+    """F18: the words name a minute; what the engine says besides, a second."""
+    events = [
+        {"type": "rate_limit_event", "rate_limit_info": info},
+        {"type": "result", "is_error": True, "api_error_status": 429, "result": "You've hit your limit"},
+    ]
+    report = load_engine("claude").read_output("\n".join(map(json.dumps, events)))
+    limit = find_limit(EngineRun(1, "itself", "", ""), report, NOW)
+    assert limit is not None and limit.until == until and limit.words == "You've hit your limit"
 
 
 def test_a_cap_that_counts_nothing_is_said(cyc: Workspace, engine: FakeEngine) -> None:
