@@ -62,9 +62,8 @@ def test_where_it_works_and_what_it_cannot_touch(cyc: Workspace, engine: FakeEng
     assert start(cyc, engine).code == 0
     call = engine.calls[0]
     assert call["cwd"] != str(cyc.root) and "/.cleared/cycles/" in call["cwd"]
-    assert not any(
-        name.startswith(("CLEARED", "GIT_DIR")) for name in call["environment"] if name != "CLEARED_JOB_FOLDER"
-    )
+    named = {name for name in call["environment"] if name.startswith(("CLEARED", "GIT_DIR"))}
+    assert named == {"CLEARED_JOB_FOLDER", "CLEARED_HOME"} and str(home) != call["environment"]["CLEARED_HOME"]
     log = cyc.ok("cycle", "last").out
     if "NOTHING keeps the engine" not in log:
         for path in (cyc.root / "evil.txt", cyc.root / "books/evil", home / "evil", tmp_path / "outside"):
