@@ -132,6 +132,8 @@ class _Redone:
 
     def _find_double(self, entry: Entry, matches: Sequence[_Match]) -> str | None:
         """The entry by which others have booked what this one books."""
+        if not matches and self._renamed.is_repeated:
+            return self._find_same(entry)
         lines = dict.fromkeys(line_id for line_id, _, _ in matches)
         booked = {line for line in lines if line in self._known_lines and self._bank.list_matches(line)}
         if not booked:
@@ -141,6 +143,14 @@ class _Redone:
         if booked != lines.keys() or len(standing) != 1:
             raise WorkConflict(f"{entry.entry_id} {entry.description[:60]}: a part of it is booked there already")
         return standing[0].entry_id
+
+    def _find_same(self, entry: Entry) -> str:
+        """What the others' run for the same event has posted. Raises ``WorkConflict`` where that is something else."""
+        for each in self._books.committed_month(*entry.month).entries.values():
+            is_taken = each.entry_id in self._renamed.now.values()
+            if not is_taken and (each.date, each.description, each.legs) == (entry.date, entry.description, entry.legs):
+                return each.entry_id
+        raise WorkConflict(f"others have had its event, and not posted {entry.entry_id} {entry.description[:60]}")
 
     def _change_entry(self, was: Entry, wanted: Entry) -> None:
         name = self._renamed.find(was.entry_id)

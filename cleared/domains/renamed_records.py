@@ -27,6 +27,9 @@ class RenamedRecords:
         self.added: set[str] = set()
         """Records that were added, by the ids that they had; of those that were left out ``find`` knows nothing."""
         self._left_out: set[str] = set()
+        self.is_repeated = False
+        """Whether others have had what made this, too, such as a run for the same event: what is not its alone, as
+        the rows of a file are, is theirs."""
 
     def copy(self) -> RenamedRecords:
         """The same, to be added to by itself."""

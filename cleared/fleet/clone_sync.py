@@ -7,6 +7,7 @@ before stays under ``refs/cleared/before-sync/``.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Final, Literal
 
@@ -15,6 +16,7 @@ from msgspec import Struct
 from cleared.base.clock import format_iso
 from cleared.base.errors import Place, WorkspaceError
 from cleared.base.terminal import count_noun
+from cleared.changes.change_digests import CARDS, DECISIONS, CommittedRows, Row
 from cleared.changes.host import Host, refuse_tracked_state
 from cleared.changes.lost_rows import find_lost_rows, forget_seen, refuse_lost_rows
 from cleared.changes.session import refuse_changed_files
@@ -107,6 +109,7 @@ def _join_histories(
         if left_out := [each for each in steps if each.conflict]:
             redoing.record_left_out(left_out)
     result = str(redoing.snapshot.commit)
+    _refuse_losses(host, Snapshot(repo, own), redoing, steps)
     report = SyncReport(
         branch.shown,
         "behind" if base == own else "diverged",
@@ -124,14 +127,41 @@ def _join_histories(
 def _refuse_other_settings(repo: Repository, base: str, theirs: str) -> None:
     """Raises ``WorkConflict`` where others have approved settings by which what was done means something else."""
     records = [try_parse_record(Snapshot(repo, commit).read_file(CONFIG)) for commit in (base, theirs)]
-    was, now = ({key: each.policy.get(key) for key in _MEANING} if each is not None else {} for each in records)
-    if was != now:
-        changed = [key for key in _MEANING if was.get(key) != now.get(key)]
+    was, now = (dict(each.policy) if each is not None else {} for each in records)
+    changed = [key for key in sorted({*was, *now}) if was.get(key) != now.get(key) and key.split(".")[0] in _MEANING]
+    if changed:
         raise WorkConflict(
             f"others have changed settings by which work means something else: {', '.join(changed)}",
             place=Place(CONFIG),
             remedy="Join the clones as docs/howto/two-clones.md says, by hand.",
         )
+
+
+def _refuse_losses(host: Host, own: Snapshot, redoing: WorkRedoing, steps: Sequence[RedoneStep]) -> None:
+    """Raises ``WorkspaceError`` where a record of this clone is not in the result, under whatever id, and was not left
+    out: a second look, by what the files hold, before anything is moved."""
+    rows = CommittedRows(host.layout)
+
+    def read(snapshot: Snapshot, paths: Sequence[str]) -> list[tuple[Row, str]]:
+        return [each for each in rows.read_rows(snapshot, paths) if each[0][0] not in (CARDS.key, DECISIONS.key)]
+
+    paths = list(rows.list_changed_paths(own, redoing.snapshot))
+    here = read(redoing.snapshot, paths)
+    names, explained = {(row[0], name) for row, name in here}, Counter(row for row, _ in here)
+    for step in (each.step for each in steps if each.conflict):
+        changed = list(rows.list_changed_paths(step.before, step.after))
+        explained += Counter(row for row, _ in read(step.after, changed)) - Counter(
+            row for row, _ in read(step.before, changed)
+        )
+    for row, name in read(own, paths):
+        now: Row = (row[0], *redoing.renamed.rename_all(row[1:]))
+        if explained[now] > 0:
+            explained[now] -= 1
+        elif name not in redoing.renamed.doubles or (row[0], redoing.renamed.now.get(name, name)) not in names:
+            raise WorkspaceError(
+                f"{name or ' '.join(map(str, row))} would be lost; nothing was changed",
+                remedy="Join the clones as docs/howto/two-clones.md says, by hand, and report this.",
+            )
 
 
 def _move_branch(host: Host, repo: Repository, own: str, result: str, branch: RemoteBranch) -> None:

@@ -35,6 +35,8 @@ from cleared.fleet.unpushed_work import Step
 from cleared.git import Repository, Snapshot
 from cleared.git.commit_text import Author, split_message
 from cleared.git.side_branch import write_commit
+from cleared.jobs.tasks.task_definition import TASKS_FOLDER
+from cleared.jobs.tasks.task_ledger import LEDGER
 from cleared.primitives.context import Context, LogRow
 from cleared.trust.keys import KeyLocked
 
@@ -89,9 +91,11 @@ class WorkRedoing:
 
     def _can_leave_out(self, step: Step) -> bool:
         layout = self._host.layout
-        live = (layout.approvals_dir, layout.scripts_dir, "agents", "tests")
+        live = (layout.approvals_dir, layout.scripts_dir, "agents", "tests", TASKS_FOLDER, LEDGER)
         changed = step.after.list_changes(step.before)
-        return step.kind in ("decision", "hand") and not any(p.startswith(f"{x}/") for p in changed for x in live)
+        return step.kind in ("decision", "hand") and not any(
+            p == x or p.startswith(f"{x}/") for p in changed for x in live
+        )
 
     def record_left_out(self, steps: Sequence[RedoneStep]) -> None:
         """A card for each step that was left out, in one commit."""
@@ -123,11 +127,10 @@ class WorkRedoing:
         assert step.said is not None
         trailers = dict(step.list_trailers())
         agent = trailers.get("Agent", "user")
-        if "Event" in trailers:
-            key = trailers["Event"].partition(" ")[2]
-            if consumed_events.is_consumed(self._host, self._repo, self.snapshot, agent, key, asking=False):
-                self._drop_run(step)
-                return None
+        key = trailers.get("Event", "").partition(" ")[2]
+        self.renamed.is_repeated = key != "" and consumed_events.is_consumed(
+            self._host, self._repo, self.snapshot, agent, key, asking=False
+        )
         context = self._make_context(step, agent, trailers)
         before, after = CommittedSource(step.before), CommittedSource(step.after)
         handled: set[str] = set()
@@ -139,7 +142,8 @@ class WorkRedoing:
         context.attested.update(step.list_statements())
         left = [path for path in step.after.list_changes(step.before) if path not in handled]
         files = self._carry_files(step, left)
-        if not (context.has_changes or files):
+        has_records = any(part.has_changes for part in context.parts.values())
+        if not (has_records or files or (context.has_changes and not self.renamed.is_repeated)):
             return None
         marks = [(key, self._rename(value)) for key, value in step.list_trailers()]
         new = {old: now for old, now in self.renamed.now.items() if old not in known}
@@ -191,15 +195,6 @@ class WorkRedoing:
         if right.reviewer_key.public != step.signing_key:
             raise WorkConflict("it was signed with another key, such as a passkey's: decide it again, on top")
         return right.make_signature_trailers
-
-    def _drop_run(self, step: Step) -> None:
-        """Others have had the run for its event: learn what its records are called there."""
-        context = self._make_context(step, "user", {})
-        before, after = CommittedSource(step.before), CommittedSource(step.after)
-        for domain in load_domains():
-            domain.redo(context, before, after, self.renamed)
-        if any(part.has_changes for part in context.parts.values()):
-            raise WorkConflict("others have had its event, and what came of it is not the same")
 
     def _redo_cards(self, context: Context, before: FileSource, after: FileSource) -> set[str]:
         """Stage what it did to cards. A card about a record that has another id now gets another one, too."""

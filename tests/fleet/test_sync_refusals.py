@@ -15,7 +15,9 @@ from reviewers import People
 from stepped import list_steps, run_stepped
 from synced import follow, run_git, tip_of
 
-from cleared.fleet import clone_sync
+from cleared.changes.workspace_opening import open_workspace
+from cleared.fleet import clone_sync, redone_work
+from cleared.gate.manual_runs import run_command
 from cleared.git import remote_branch
 from cleared.workspace.location import cleared_home
 
@@ -378,3 +380,62 @@ def test_a_reviewers_decision_is_signed_anew(ws: Workspace, tmp_path: Path) -> N
         ws.ok("sync")
         assert ws.trailers()["Key"] == before["Key"] and ws.trailers()["Signature"] != before["Signature"]
         ws.in_order()
+
+
+def test_settings_by_which_work_means_something_else_come_first(two: tuple[Workspace, Workspace, Path]) -> None:
+    ws, other, _ = two
+    ws.ok("journal", "add", "2025-02-05", "by hand", "5070=400", "1010=-400")
+    take_ok(other, "config", "set", "limits.max_amount", "500")
+    other.ok("sync")
+    with unchanged(ws):
+        refused(ws("sync"), 3, "limits")
+
+
+def test_nothing_is_lost_by_a_fault_of_the_program(
+    two: tuple[Workspace, Workspace, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ws, _ = part(two)
+    monkeypatch.setattr(redone_work.WorkRedoing, "redo_step", lambda _, step: redone_work.RedoneStep(step, None))
+    with unchanged(ws):
+        refused(ws("sync"), 4, "2025-02-002", "would be lost")
+
+
+ACCRUES = """
+journal_add_double(date="2025-02-09", description="rent", debit_account=5040, credit_account=2100, amount={amount},
+                   confidence=1, status="auto-confirmed", evidence="sure")
+ctx_emit("rent", 1)
+git_commit("agent: rent")
+"""
+
+
+def run_for(ws: Workspace, agent: str, key: str) -> None:
+    """The run for an event that has this key wherever it comes."""
+    assert run_command(open_workspace(ws.root), agent, key=key).status == "succeeded"
+
+
+def test_an_event_that_both_had_has_one_run(two: tuple[Workspace, Workspace, Path]) -> None:
+    ws, other, _ = two
+    ws.agent("rent", ACCRUES.format(amount=70))
+    ws.ok("sync")
+    other.ok("sync")
+    for each, day in ((other, "05"), (ws, "06")):
+        run_for(each, "rent", "2025-02")
+        each.drop(f"{day}.csv", chase((f"02/{day}/2025", "TEA", "-2.00")))
+        run_for(each, "ingest", "2025-02-09")
+        each.ok("sync")
+    assert [e["description"] for e in ws.entries()] == ["CORNER SHOP", "rent", "TEA", "TEA"]
+    ws.in_order()
+
+
+def test_an_event_of_which_something_else_came_is_named(two: tuple[Workspace, Workspace, Path]) -> None:
+    ws, other, _ = two
+    ws.agent("rent", ACCRUES.format(amount="70 if len(journal_query()) < 2 else 80"))
+    ws.ok("sync")
+    other.ok("sync")
+    other.drop("tea.csv", chase(("02/05/2025", "TEA", "-2.00")))
+    other.run("ingest")
+    for each in (other, ws):
+        run_for(each, "rent", "2025-02")
+    other.ok("sync")
+    with unchanged(ws):
+        refused(ws("sync"), 3, "others have had its event")
