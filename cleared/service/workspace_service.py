@@ -22,6 +22,7 @@ from cleared.sandbox.schedule import MAX_SET_BACK
 from cleared.service.actions import ServiceActions
 from cleared.service.delivery import DeliveryRunner
 from cleared.service.nightly_improvement import NightlyImprovement
+from cleared.service.regular_sync import RegularSync
 from cleared.triggers.dropped_files import DroppedFiles
 from cleared.triggers.event_source import EventSource
 from cleared.triggers.schedule_source import ScheduleSource
@@ -62,6 +63,7 @@ class WorkspaceService:
         self._questions = QuestionSettling(actions, log, self.now)
         self._duties: list[Duty] = [
             NightlyImprovement(log),
+            RegularSync(log),
             *(duty for domain in load_domains() for duty in domain.make_duties(log)),
         ]
         self._timing = StepTiming(self.now)

@@ -99,6 +99,7 @@ STORES: Final = (
     Store("state", "seal.json", "a commit that was interrupted"),
     Store("state", "taken/*", "imported bank files, held for some days as they may grow"),
     Store("state", "shadow.json", "what proposed versions have shown beside the live ones"),
+    Store("state", "sync.out", "what the last sync of the service has printed"),
     Store("state", "improved", "when agents learned last by night, and what was found"),
     Store("state", "notify.json", "notifications to send"),
     Store("state", "script-messages.json", "messages of scripts to send"),

@@ -14,6 +14,7 @@ from typing import Any, Literal
 from cleared.workspace.settings.ai_cycle_section import LoopAi, Tasks
 from cleared.workspace.settings.bank_section import BankAccount, CsvProfile
 from cleared.workspace.settings.section import Section, config_section, harmless, program, protected, reserved, secret
+from cleared.workspace.settings.sync_section import Sync
 
 
 @config_section
@@ -385,6 +386,7 @@ class Config(Section):
     llm: Llm = field(default_factory=Llm)
     mcp: Mcp = field(default_factory=Mcp)
     tasks: Tasks = field(default_factory=Tasks)
+    sync: Sync = field(default_factory=Sync)
     self_improvement: SelfImprovement = field(default_factory=SelfImprovement)
     triggers: Triggers = field(default_factory=Triggers)
     webhooks: Webhooks = field(default_factory=Webhooks)

@@ -1,0 +1,16 @@
+"""What ``config.yaml`` says of other clones of the books."""
+
+from __future__ import annotations
+
+from cleared.workspace.settings.section import Section, config_section, program, protected
+
+
+@config_section
+class Sync(Section):
+    """Other clones of these books."""
+
+    remote: str | None = program(default=None)
+    """The other repository with which ``cleared up`` joins this clone by itself: a name that git knows, such as
+    ``origin``. None: only ``cleared sync`` does."""
+    minutes: int = protected(default=10)
+    """How long it waits before the next time."""
