@@ -143,7 +143,7 @@ class MonthEntries:
         c = self._columns
         return Entry(
             self.ids[at],
-            date.fromisoformat(self.dates[at]),
+            self._days[self.dates[at]],
             c["description"][at],
             tuple(self.legs_at(at)),
             c["status"][at],
@@ -196,9 +196,9 @@ class MonthEntries:
 
     def legs_at(self, at: int) -> Iterator[Leg]:
         """The legs of the entry at this place."""
+        amounts = self._amounts
         for n in range(self._ends[at], self._ends[at + 1]):
-            debit, credit = self._debits[n], self._credits[n]
-            yield Leg(self._accounts[n], Decimal(debit) if debit else ZERO, Decimal(credit) if credit else ZERO)
+            yield Leg(self._accounts[n], amounts[self._debits[n]], amounts[self._credits[n]])
 
     def list_movements(self, places: Iterable[int]) -> Iterator[list[tuple[int, str]]]:
         """Of the entries at these places: each leg's account and amount as it is written, a credit with a minus."""
@@ -216,6 +216,15 @@ class MonthEntries:
         """Of the entries at these places: the amount, the accounts that it is posted to, and from; joined by ``+``."""
         amounts, debited, credited = self._postings
         return [amounts[at] for at in places], [debited[at] for at in places], [credited[at] for at in places]
+
+    @cached_property
+    def _days(self) -> dict[str, date]:
+        return {text: date.fromisoformat(text) for text in set(self.dates)}
+
+    @cached_property
+    def _amounts(self) -> dict[str, Decimal]:
+        """Each amount of the month once, as a number."""
+        return {text: Decimal(text) if text else ZERO for text in {*self._debits, *self._credits}}
 
     @cached_property
     def _has_nothing_posted(self) -> bool:

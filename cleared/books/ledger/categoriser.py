@@ -54,6 +54,29 @@ class Suggestion(Struct, frozen=True):
     """Of a split: its accounts and amounts, positive is a debit; ``account`` is the largest. Empty for one account."""
 
 
+class _Payees:
+    """How alike payees are, by the words of those that persons decided about."""
+
+    def __init__(self, lines: AllBookedLines) -> None:
+        self._lines = lines
+        self._weights: dict[str, float] = {}
+
+    def compare(self, payee: str, other: str) -> float:
+        """Shared words over all words; a word that few payees have counts more."""
+        words, others = frozenset(payee.split()), frozenset(other.split())
+        shared, every = self._weigh(words & others), self._weigh(words | others)
+        return shared / every if every else 0.0
+
+    def _weigh(self, words: frozenset[str]) -> float:
+        return sum(map(self._weigh_word, words))
+
+    def _weigh_word(self, word: str) -> float:
+        if word not in self._weights:
+            total, having = len(self._lines.decided_payees) + 1, len(self._lines.find_decided_payees(word))
+            self._weights[word] = math.log(1 + total / (1 + having))
+        return self._weights[word]
+
+
 class Categoriser:
     """What the lines of the books teach; kept nowhere.
 
@@ -63,8 +86,8 @@ class Categoriser:
     def __init__(self, lines: AllBookedLines, refused: Iterable[tuple[str, str]] = ()) -> None:
         self._lines = lines
         no_transfers = {(clean_payee(out), clean_payee(into)) for out, into in refused}
-        self._matches = AmountMatches(lines, self._likeness, no_transfers)
-        self._weights: dict[str, float] = {}
+        self._payees = _Payees(lines)
+        self._matches = AmountMatches(lines, self._payees.compare, no_transfers)
 
     def suggest(
         self,
@@ -140,7 +163,7 @@ class Categoriser:
             payees = self._lines.find_decided_payees(word)
             if len(payees) <= _MAX_PAYEES_OF_WORD:
                 candidates |= payees
-        scored = sorted(((self._likeness(payee, other), other) for other in candidates), reverse=True)
+        scored = sorted(((self._payees.compare(payee, other), other) for other in candidates), reverse=True)
         votes: dict[int, float] = defaultdict(float)
         near: list[tuple[float, str, BookedLine]] = []
         for likeness, other in scored:
@@ -164,21 +187,6 @@ class Categoriser:
             evidence,
             tuple(line.entry_id for _, _, line in mine[:_EVIDENCE]),
         )
-
-    def _likeness(self, payee: str, other: str) -> float:
-        """Shared words over all words; a word that few payees have counts more."""
-        words, others = frozenset(payee.split()), frozenset(other.split())
-        shared, every = self._weigh(words & others), self._weigh(words | others)
-        return shared / every if every else 0.0
-
-    def _weigh(self, words: frozenset[str]) -> float:
-        return sum(map(self._weigh_word, words))
-
-    def _weigh_word(self, word: str) -> float:
-        if word not in self._weights:
-            total, having = len(self._lines.decided_payees) + 1, len(self._lines.find_decided_payees(word))
-            self._weights[word] = math.log(1 + total / (1 + having))
-        return self._weights[word]
 
 
 def _suggest_same(examples: list[BookedLine], payee: str) -> Suggestion:

@@ -67,7 +67,8 @@ class GroupedItems(Generic[T]):
                 items[entry_id] = item
             else:
                 items.pop(entry_id, None)
-        if any(each in items and each not in self.items and _place_id(each) < _place_id(last) for each in changes):
+        come = [each for each in changes if each in items and each not in self.items] if last else []
+        if any(_place_id(each) < _place_id(last) for each in come):
             items = {each: items[each] for each in sorted(items, key=_place_id)}
         made = GroupedItems[T](items)
         for by, groups in self._groups.copy().items():
