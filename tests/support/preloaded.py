@@ -119,6 +119,8 @@ class Preloaded(subprocess.Popen[Any]):
         return answer
 
     def _try_wait(self, wait_flags: int) -> tuple[int, int]:
+        if self._status.fileno() < 0:  # it was let go of, and Popen asks once more
+            return self.pid, signal.SIGKILL
         if wait_flags & os.WNOHANG and not select.select([self._status], [], [], 0)[0]:
             return 0, 0
         answer = self._status.recv(STATUS.size, socket.MSG_WAITALL)
