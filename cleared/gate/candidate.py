@@ -4,29 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Final, Literal
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from cleared.base.errors import Place, UsageError
 from cleared.base.safe_files import read_stable
-from cleared.base.safe_names import require_plain_name
 from cleared.changes.host import Host
 from cleared.gate.approved_tests import find_approved_digest, is_approved_test
-from cleared.gate.regression_tests import CASES_DIR
+from cleared.gate.file_kinds import Kind, file_kind
 from cleared.runs.approved_scripts import MAX_SCRIPT_BYTES, Scripts
 from cleared.sandbox.used_primitives import find_grants
 from cleared.trust.approval_record import canonical_digest, digest_of
 from cleared.trust.policy_in_force import settings_in_force
-from cleared.workspace.location import Layout
 from cleared.workspace.settings.loading import load_config
 from cleared.workspace.settings.model import Config
 
-Kind = Literal["agent", "script", "case", "config", "text"]
-"""``text``: a file of ``rules/`` or ``templates/``. It has no behaviour: people and models read it."""
 MAX_CASE = 32 << 20
-_TEXT_PLACES: Final = {"rules": (".md", ".txt"), "templates": (".md", ".txt", ".py")}
 
 
 class Change(Struct, frozen=True):
@@ -127,29 +121,6 @@ def gather_candidate(
         host.layout.agent_path(name): files.read_change(host.layout.agent_path(name), "agent").new for name in looked_at
     }
     return replace(candidate, texts={**examined, **candidate.texts})
-
-
-def file_kind(path: str) -> Kind | None:
-    """What kind of file lies at this path; None where it cannot be proposed.
-
-    Raises ``UsageError`` for a name that could lead elsewhere, or that looks like another one.
-    """
-    if path == Layout.config_file:
-        return "config"
-    folder, _, name = path.rpartition("/")
-    places: tuple[tuple[Kind, str, str], ...] = (
-        ("agent", Layout.agents_dir, ".py"),
-        ("script", Layout.scripts_dir, ".py"),
-        ("case", CASES_DIR, ".json"),
-    )
-    for kind, place, suffix in places:
-        if folder == place and name.endswith(suffix):
-            require_plain_name(name.removesuffix(suffix), kind)
-            return kind
-    if folder in _TEXT_PLACES and name.endswith(_TEXT_PLACES[folder]):
-        require_plain_name(name, "text")
-        return "text"
-    return None
 
 
 def _refuse_name_of_another_case(scripts: Scripts, path: str) -> None:

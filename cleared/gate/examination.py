@@ -13,7 +13,7 @@ from cleared.base.errors import CheckFailed, ClearedError, Place, UsageError
 from cleared.base.terminal import count_noun
 from cleared.changes.host import Host
 from cleared.gate.approved_tests import find_changed_tests
-from cleared.gate.candidate import Candidate, file_kind, gather_candidate
+from cleared.gate.candidate import Candidate, gather_candidate
 from cleared.gate.candidate_checks import (
     find_mixed_rule_change,
     find_unknown_rules,
@@ -27,6 +27,7 @@ from cleared.gate.dry_run import DryRun, Setup
 from cleared.gate.dry_run_checks import CHECKS as DRY_RUN_CHECKS
 from cleared.gate.dry_run_checks import DryRunChecks
 from cleared.gate.dry_run_inputs import SAMPLE_DATA, DryRunPin
+from cleared.gate.file_kinds import file_kind
 from cleared.gate.impact import Impact
 from cleared.gate.latent_findings import Latent
 from cleared.gate.lint_rules import RULES, TITLES, result_to_dict

@@ -30,9 +30,6 @@ from cleared.trust.approval_record import text_path
 from cleared.workspace.location import CONFIG_NAME
 from cleared.workspace.settings.editing import set_value
 
-AUTHOR: Final = "improve"
-"""Who proposes what was learned."""
-
 
 class Improvement(Struct, frozen=True):
     """One small change of an agent's script, with what speaks for it."""

@@ -10,7 +10,7 @@ from msgspec import Struct
 from cleared.base.errors import Place, PolicyError, UsageError
 from cleared.base.json_arguments import ArgumentFault, read_arguments
 from cleared.changes.host import Host
-from cleared.gate.candidate import file_kind
+from cleared.gate.file_kinds import file_kind
 from cleared.gate.proposals.author import Author
 from cleared.workspace.location import Layout
 

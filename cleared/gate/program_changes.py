@@ -10,7 +10,7 @@ from cleared.base.errors import ClearedError
 from cleared.base.safe_names import fold_path
 from cleared.changes.host import Host
 from cleared.domains.installed_domains import ManagedFiles
-from cleared.gate.candidate import file_kind
+from cleared.gate.file_kinds import file_kind
 from cleared.jobs.tasks.task_definition import ARCHIVE, TASKS_FOLDER
 from cleared.jobs.tasks.task_ledger import LEDGER
 

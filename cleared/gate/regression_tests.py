@@ -23,6 +23,7 @@ from cleared.cards.kinds import kind_named
 from cleared.domains.installed_domains import load_comparisons
 from cleared.domains.record_comparison import RecordComparison
 from cleared.gate.dry_run import DryRun, Setup, dry_run_script, is_input_name
+from cleared.gate.file_kinds import CASES_DIR
 from cleared.gate.impact import Impact, Names, describe_values
 from cleared.gate.past_runs import DryRunInput
 from cleared.git import Repository, Snapshot, TreeEntry, blob_id
@@ -47,7 +48,6 @@ RULES: Final = make_rules(
         ),
     },
 )
-CASES_DIR: Final = "tests/cases"
 OTHER_EFFECTS: Final = ("cards", "events", "lines", "files")
 """What a test expects beside records."""
 _VERSION: Final = 1

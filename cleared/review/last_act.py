@@ -19,7 +19,7 @@ from cleared.changes.record_sources import CommittedSource
 from cleared.changes.ways_back import find_way_back
 from cleared.domains.domain import WayBack
 from cleared.domains.installed_domains import load_domains
-from cleared.gate.improvements import AUTHOR
+from cleared.gate.proposals.author import IMPROVE
 from cleared.git import Snapshot, history
 from cleared.review.damage_cards import CHECK
 from cleared.runs.question_tickets import TIMEOUT_ACTOR
@@ -28,7 +28,7 @@ UNDOES: Final = "Undoes"
 """The trailer of an undo: the id of the decision that it took back."""
 LATER_TRAILER: Final = "Later"
 """The trailer of a commit that put cards behind the others: their ids."""
-_PROGRAMS: Final = frozenset({RESOLVED_BY, TIMEOUT_ACTOR, CHECK, AUTHOR})
+_PROGRAMS: Final = frozenset({RESOLVED_BY, TIMEOUT_ACTOR, CHECK, IMPROVE})
 """Who decides where no person does, beside the duties of domains: what they do beside cards is no act to take back,
 but a change that approved itself."""
 _LOOKS: Final = (2, 20, 2_000)
@@ -94,7 +94,7 @@ def find_last_act(host: Host, snapshot: Snapshot, open_cards: Iterable[Card], *,
         way = find_way_back(commit.subject)
         if way is None or AGREES_TRAILER in trailers:
             continue
-        if trailers.get("By") in programs and (trailers.get("By") != AUTHOR or way.kind != "version"):
+        if trailers.get("By") in programs and (trailers.get("By") != IMPROVE or way.kind != "version"):
             continue  # but what approved itself is taken back as if a person had approved it
         key = way.kind, way.name
         if way.kind == "version":

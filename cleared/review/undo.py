@@ -15,10 +15,10 @@ from cleared.changes.decisions.decision_context import UNDO_TRAILER, Decision, D
 from cleared.changes.decisions.shown_cards import expecting
 from cleared.changes.host import Host
 from cleared.changes.record_sources import CommittedSource
+from cleared.gate.file_kinds import CASES_DIR
 from cleared.gate.past_runs import parent_commit
 from cleared.gate.proposals.record_signing import Signer, sign_tests
 from cleared.gate.proposals.rollback import roll_back_script
-from cleared.gate.regression_tests import CASES_DIR
 from cleared.git import Snapshot, history
 from cleared.review.answers import committed_questions
 from cleared.review.last_act import LATER_TRAILER, UNDOES, LastAct, find_last_act

@@ -25,8 +25,8 @@ from cleared.changes.host import Host
 from cleared.changes.record_sources import CommittedSource
 from cleared.gate.additive_changes import find_reason_to_ask
 from cleared.gate.examination import Gate
-from cleared.gate.improvements import AUTHOR, Improvement, LessonSource, combine_edits, find_lessons
-from cleared.gate.proposals.author import Author
+from cleared.gate.improvements import Improvement, LessonSource, combine_edits, find_lessons
+from cleared.gate.proposals.author import IMPROVE, Author
 from cleared.gate.proposals.proposal import Proposal, load_proposals
 from cleared.gate.proposals.record_signing import Signer, sign_live_files
 from cleared.gate.proposals.submission import (
@@ -118,10 +118,10 @@ def approve_additive(host: Host, path: str, wanted: Sequence[Improvement], autho
             signer = sign_live_files(host, gate, decision_context, new, report, REASON)
         files |= signer.files | settle_proposal(decision_context, new, "approved", REASON)
         done.proposal, done.improvements, done.signers = [new], learned, [signer]
-        marks = (("Approved-by", AUTHOR), ("Proposal", new.folder), ("Digest", new.digest))
+        marks = (("Approved-by", IMPROVE), ("Proposal", new.folder), ("Digest", new.digest))
         return Decision(commit_messages.proposal_approved_itself(new.id, new.title), files, marks, edited_files=(path,))
 
-    commit_decision(host, "improve", stage_approval, by=AUTHOR, collects=[done])
+    commit_decision(host, "improve", stage_approval, by=IMPROVE, collects=[done])
     for signer in done.signers:
         signer.update_trust()
     return done
@@ -202,5 +202,5 @@ def list_self_approved(host: Host, since: datetime) -> list[str]:
         f"{path.rsplit('/', 1)[-1].removesuffix('.py')})"
         for path in paths
         for record in versions[path]
-        if record.by == AUTHOR and record.reason == REASON and record.at > format_iso(since)
+        if record.by == IMPROVE and record.reason == REASON and record.at > format_iso(since)
     ]

@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from msgspec import Struct
+
+IMPROVE: Final = "improve"
+"""Who proposes what was learned."""
 
 
 class Author(Struct, frozen=True):

@@ -21,7 +21,6 @@ from cleared.changes.decisions.decision_context import Decision, DecisionContext
 from cleared.changes.host import Host
 from cleared.changes.record_sources import CommittedSource
 from cleared.gate.improvements import (
-    AUTHOR,
     Improvement,
     LessonSource,
     OpenQuestion,
@@ -30,7 +29,7 @@ from cleared.gate.improvements import (
     find_lessons,
 )
 from cleared.gate.proposals.additive_approval import ADDITIVE, PersonNeeded, approve_additive, was_refused
-from cleared.gate.proposals.author import Author
+from cleared.gate.proposals.author import IMPROVE, Author
 from cleared.gate.proposals.proposal import Proposal, load_proposals
 from cleared.gate.proposals.submission import LEARNING, GateFailed, propose_changes
 from cleared.gate.unused_code import describe_unused_branches, describe_unused_scripts, list_live_agents
@@ -109,7 +108,7 @@ def improve_agents(host: Host, *, is_asked: bool) -> Improved:
     unwritten = [each for each in lessons.unwritten if each.path not in waiting]
     places = [f"{each.path} has no table or branch for this: {each.title}" for each in unwritten]
     done = Improved(unwritten=unwritten, findings=[*places, *lessons.findings, *filter(None, unused)])
-    author = Author(AUTHOR, is_human=False, is_asked=is_asked and not current_job())
+    author = Author(IMPROVE, is_human=False, is_asked=is_asked and not current_job())
     for path, improvements in by_path.items():
         source = sources[path]
         if others := [p for p in proposals if p.status == "open" and path in p.paths and not _is_own(p)]:
@@ -200,7 +199,7 @@ def _ask(host: Host, questions: Sequence[OpenQuestion], cards: Iterable[Card], d
         done.asked = fresh
         return Decision(commit_messages.contradictions_asked(len(fresh))) if fresh else None
 
-    commit_decision(host, AUTHOR, stage_questions, by=AUTHOR, collects=[done.asked])
+    commit_decision(host, IMPROVE, stage_questions, by=IMPROVE, collects=[done.asked])
 
 
 def _question_id(question: OpenQuestion) -> str:

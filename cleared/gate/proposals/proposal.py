@@ -22,8 +22,9 @@ from cleared.base.file_source import FileSource
 from cleared.cards.card import card_id
 from cleared.cards.kinds import PROPOSAL
 from cleared.changes.decisions.shown_cards import digest_shown
-from cleared.gate.candidate import Change, file_kind
+from cleared.gate.candidate import Change
 from cleared.gate.dry_run_inputs import DryRunPin
+from cleared.gate.file_kinds import file_kind
 from cleared.trust.approval_record import digest_of
 
 FOLDER: Final = "queue/proposals"

@@ -19,10 +19,10 @@ from cleared.changes.host import Host
 from cleared.changes.record_sources import CommittedSource
 from cleared.gate.candidate import Change, make_candidate
 from cleared.gate.examination import Gate
+from cleared.gate.file_kinds import CASES_DIR
 from cleared.gate.named_folders import refuse_used_folders
 from cleared.gate.proposals.record_signing import Signer, count_settings
 from cleared.gate.proposals.waiting_settings import SHOWN, approved_settings, digest_changes, select_changes
-from cleared.gate.regression_tests import CASES_DIR
 from cleared.trust.approval_record import CONFIG, ApprovalRecord, digest_of
 from cleared.trust.person_only import refuse_in_job
 from cleared.trust.verification import Approvals

@@ -25,9 +25,9 @@ from cleared.changes.host import Host, current_user
 from cleared.changes.record_sources import CommittedSource
 from cleared.gate.candidate import Candidate
 from cleared.gate.examination import Gate, Report
-from cleared.gate.improvements import AUTHOR, LessonSource, find_title
+from cleared.gate.improvements import LessonSource, find_title
 from cleared.gate.proposals import change_text, proposal_card
-from cleared.gate.proposals.author import Author
+from cleared.gate.proposals.author import IMPROVE, Author
 from cleared.gate.proposals.circumstances import digest_circumstances
 from cleared.gate.proposals.containment import describe_succession, list_lost_lines, say_successor
 from cleared.gate.proposals.proposal import (
@@ -45,7 +45,7 @@ from cleared.trust.shown_digests import is_known, note_shown
 from cleared.trust.verification import Approvals
 
 _MAX_MESSAGE: Final = 10_000
-LEARNING: Final = (AUTHOR, f"job {AUTHOR}")
+LEARNING: Final = (IMPROVE, f"job {IMPROVE}")
 """The authors of what was learned."""
 
 

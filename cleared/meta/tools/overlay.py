@@ -20,7 +20,8 @@ from typing import Any, Final
 from cleared.base.errors import Place, UsageError, WorkspaceError
 from cleared.base.safe_files import read_stable, sweep_temporaries, write_atomic
 from cleared.base.safe_names import relative_problem, require_safe_name
-from cleared.gate.candidate import MAX_CASE, file_kind
+from cleared.gate.candidate import MAX_CASE
+from cleared.gate.file_kinds import file_kind
 from cleared.runs.approved_scripts import MAX_SCRIPT_BYTES
 
 SCRATCH: Final = "scratch"

@@ -17,7 +17,7 @@ from typing import Final
 
 from cleared.base.errors import UsageError
 from cleared.base.tree_removal import remove_tree
-from cleared.gate.candidate import file_kind
+from cleared.gate.file_kinds import file_kind
 from cleared.meta.tools.overlay import SCRATCH, is_scratch, max_bytes
 from cleared.meta.tools.session_files import SessionFiles
 from cleared.meta.tools.tool import ToolFailed

@@ -14,7 +14,8 @@ from cleared.base.errors import PolicyError, UsageError
 from cleared.base.safe_names import relative_problem
 from cleared.changes.host import Host
 from cleared.changes.record_sources import CommittedSource
-from cleared.gate.candidate import Kind, approved_text, file_kind
+from cleared.gate.candidate import approved_text
+from cleared.gate.file_kinds import Kind, file_kind
 from cleared.gate.proposals.proposal import Proposal, load_proposals
 from cleared.gate.proposals.submission import was_examined_here
 from cleared.git import Snapshot
