@@ -22,7 +22,8 @@ from cleared.jobs.tasks.task_definition import (
     task_path,
 )
 
-_MAX_TASKS: Final = 10_000
+MAX_TASKS: Final = 10_000
+"""That have a file of their own."""
 _MAX_ARCHIVE: Final = 256 << 20
 
 
@@ -91,8 +92,12 @@ def load_tasks(source: TaskSource) -> TaskSet:
     tasks: dict[str, Task] = {}
     faults: list[tuple[Place, str]] = []
     paths = [path for path in source.list_paths(TASKS_FOLDER) if path.endswith(".json")]
-    if len(paths) > _MAX_TASKS:
-        raise WorkspaceError(f"there are more than {_MAX_TASKS:,} tasks", place=Place(TASKS_FOLDER))
+    if len(paths) > MAX_TASKS:
+        raise WorkspaceError(
+            f"there are more than {MAX_TASKS:,} tasks",
+            place=Place(TASKS_FOLDER),
+            remedy="Remove the files of some, or take back the commit that brought them: git revert.",
+        )
     for path in paths:
         name = path.removeprefix(f"{TASKS_FOLDER}/").removesuffix(".json")
         try:

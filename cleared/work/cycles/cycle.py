@@ -47,6 +47,8 @@ class CycleResult(Struct):
     cost: Decimal | None = None
     limit: UsageLimit | None = None
     tokens: int = 0
+    seconds: float = 0.0
+    """Of the engine's work, whatever the clock was set to meanwhile."""
     taken: TakenChanges = field(default_factory=TakenChanges)
 
 
@@ -96,6 +98,7 @@ def run_cycle(
             take_text(host, path, data)  # what was only written here is perhaps committed next
         _copy_in(clone.folder, own)
         (host.root / log).parent.mkdir(exist_ok=True)
+        started = host.clock.monotonic()
         run = run_engine(
             host,
             settings,
@@ -110,7 +113,7 @@ def run_cycle(
             show=show,
         )
         host.report_step("cycle-engine-ended")
-        return _judge(host, settings, request, clone, run, before, log)
+        return _judge(host, settings, request, clone, run, before, log, host.clock.monotonic() - started)
     finally:
         forget_handover(host)
         clone.remove()
@@ -132,9 +135,10 @@ def _judge(
     run: EngineRun,
     before: bytes,
     log: str,
+    seconds: float,
 ) -> CycleResult:
     report = settings.engine.read_output(run.output)
-    result = CycleResult("failed", "", log, run.exit_code, report.cost, tokens=report.tokens)
+    result = CycleResult("failed", "", log, run.exit_code, report.cost, tokens=report.tokens, seconds=seconds)
     if run.ended_by == "stop":
         result.outcome, result.summary = "stopped", "it was stopped"
         return result
@@ -161,6 +165,7 @@ def _judge(
         report.tokens,
         before,
         after,
+        seconds=seconds,
     )
     note_handover(host, handover)
     return _take_over(host, clone, handover, result)
@@ -201,7 +206,7 @@ def resume_cycle(host: Host) -> tuple[CycleRequest, CycleResult] | None:
         if handover is None:
             return None
         result = CycleResult(handover.outcome, "", handover.log, handover.exit_code, handover.cost)
-        result.tokens = handover.tokens
+        result.tokens, result.seconds = handover.tokens, handover.seconds
         request = CycleRequest(handover.number, handover.began, False)
         return request, _take_over(host, PrivateClone(host, clone, handover.base), handover, result)
     finally:

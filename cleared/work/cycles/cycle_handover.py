@@ -41,7 +41,8 @@ class MadeBranch(Struct, frozen=True):
 
 class Handover(Struct, frozen=True):
     """What one cycle left. ``base``: the commit of its clone; ``before``, ``after``: the consensus; ``cost``: US
-    dollars, None where the engine named none; ``made``: what was made of its files, once that is known."""
+    dollars, None where the engine named none; ``seconds``: of its work; ``made``: what was made of its files, once that is
+    known."""
 
     engine: str
     number: int
@@ -55,6 +56,7 @@ class Handover(Struct, frozen=True):
     before: bytes
     after: bytes
     made: MadeBranch | None = None
+    seconds: float = 0.0
 
     @property
     def name(self) -> str:

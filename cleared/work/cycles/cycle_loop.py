@@ -189,8 +189,7 @@ class CycleLoop:
 
     def _record(self, request: CycleRequest, result: CycleResult) -> None:
         now = self.host.clock.now()
-        seconds = (now - request.began).total_seconds()
-        spent = self._policy.record_use(Spending(result.cost or Decimal(0), result.tokens, seconds))
+        spent = self._policy.record_use(Spending(result.cost or Decimal(0), result.tokens, result.seconds))
         changes: dict[str, Any] = {
             **spent.to_state(),
             "last_cycle": {
@@ -199,7 +198,7 @@ class CycleLoop:
                 "exit_code": result.exit_code,
                 "started_at": format_iso(request.began),
                 "ended_at": format_iso(now),
-                "seconds": round(seconds, 3),
+                "seconds": round(result.seconds, 3),
                 "cost": f"{result.cost:f}" if result.cost is not None else None,
                 "log": result.log,
                 "summary": result.summary[:400],

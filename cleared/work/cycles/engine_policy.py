@@ -27,6 +27,8 @@ _FILE: Final = "engine-spending.json"
 _LOCK: Final = "engine-spending.lock"
 _LOCK_SECONDS: Final = 10.0
 _MAX_BYTES: Final = 64 << 10
+_LEAST_LIMIT_WAIT: Final = 60.0
+"""Seconds, where ``limit_wait_seconds`` is not less: who says "in 0 seconds" is not asked on and on."""
 
 
 class Spending(Struct, frozen=True, forbid_unknown_fields=True):
@@ -119,12 +121,14 @@ class EnginePolicy:
         settings, now = self._settings, self._host.clock.now()
         if limit is not None and limit.is_administrative:
             return Following("failed", f"the account needs a person: {limit.words}")
-        if limit is not None:
-            until = limit.until or now + timedelta(seconds=self.limit_wait_seconds)
-            return Following("waiting_limit", limit.words, max((until - now).total_seconds(), 0.0))
-        self.failures = self.failures + 1 if failed else 0
+        if limit is None:
+            self.failures = self.failures + 1 if failed else 0
         if reached := self.find_cap():
             return Following("failed", reached)
+        if limit is not None:
+            until = limit.until or now + timedelta(seconds=self.limit_wait_seconds)
+            least = min(_LEAST_LIMIT_WAIT, self.limit_wait_seconds)
+            return Following("waiting_limit", limit.words, max((until - now).total_seconds(), least))
         if failed and self.failures >= settings.max_consecutive_errors:
             return Following("cooldown", f"{self.failures} failures in a row", settings.cooldown_seconds)
         return None

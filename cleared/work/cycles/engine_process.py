@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
@@ -12,7 +13,7 @@ from msgspec.structs import replace
 
 from cleared.changes.host import Host
 from cleared.processes.kept_programs import run_kept
-from cleared.processes.program import Program
+from cleared.processes.program import Ending, Program
 from cleared.work.cycles.cycle_settings import CycleSettings
 from cleared.work.cycles.engine_confinement import engine_environment, engine_fence, list_engine_secrets
 from cleared.work.cycles.engines.engine import EngineReport
@@ -68,7 +69,7 @@ def run_engine(
     show: Callable[[str], None] = lambda _: None,
 ) -> EngineRun:
     """Run the engine confined in the clone at ``folder`` until it ends, its time is over or ``should_stop``; nothing of
-    it is left then, nor where this process is killed meanwhile.
+    it is left then, nor where this process is killed meanwhile. Ctrl-C stops it, too: what it has used by then counts.
 
     ``scratch``: its temporary folder; ``log``: the file that gets its output, without secrets; ``environment``: of who
     starts it, of which it gets a part; ``show`` gets what it says and does meanwhile. Raises ``ConfinementUnavailable``
@@ -95,6 +96,8 @@ def run_engine(
     program = Program(command, folder, own, fence, prompt.encode("utf-8"))
     try:
         ending = run_kept(program, take_output, find_reason, written.feed_bytes)
+    except KeyboardInterrupt:
+        ending = Ending(-signal.SIGINT, "stop")
     finally:
         written.close()
     ended_by: Literal["itself", "timeout", "stop"] = "itself"

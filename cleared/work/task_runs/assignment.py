@@ -23,14 +23,15 @@ class Assignment(Struct, frozen=True):
     output: Path
     """Where what the worker printed is kept."""
     should_stop: Callable[[], bool] = bool
-    """Whether it is to end now; then it raises ``KeyboardInterrupt``."""
+    """Whether it is to end now; then it raises ``KeyboardInterrupt``, or says of its work that it was stopped."""
 
 
 class WorkReport(Struct, frozen=True):
     """What a worker says of its work: whether it is finished, and in a sentence what it did or why not. ``limit``: of
-    its account, where that kept it from the work; ``used``: what the work has cost."""
+    its account, where that kept it from the work; ``used``: what the work has cost, also where it ``is_stopped``."""
 
     is_finished: bool
     summary: str
     limit: UsageLimit | None = None
     used: Spending = Spending()
+    is_stopped: bool = False

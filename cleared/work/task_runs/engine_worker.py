@@ -84,13 +84,10 @@ class EngineWorker(Struct, frozen=True):
             environment=self.environment,
             should_stop=assignment.should_stop,
         )
-        if run.ended_by == "stop":
-            raise KeyboardInterrupt
         report = settings.engine.read_output(run.output)
         text = " ".join((report.limit or report.question or report.text or run.tail)[-_MOST_SUMMARY:].split())
         finished = run.exit_code == 0 and not (report.failed or report.limit or report.question)
         limit = None if finished else find_limit(run, report, host.clock.now())
         used = Spending(report.cost or Decimal(0), report.tokens, host.clock.monotonic() - began)
-        return WorkReport(
-            finished, text if finished else f"{self.name} ended with {run.exit_code}: {text}", limit, used
-        )
+        said = text if finished else f"{self.name} ended with {run.exit_code}: {text}"
+        return WorkReport(finished, said, limit, used, is_stopped=run.ended_by == "stop")

@@ -104,6 +104,8 @@ class EngineAuthor(Struct, frozen=True):
             seconds = host.config.tasks.work_seconds
             report = self.worker.work(host, Assignment(Briefing(task, text, ()), base, folder, seconds, output))
             policy.record_use(report.used)
+            if report.is_stopped:
+                raise KeyboardInterrupt
             if not report.is_finished:
                 raise PolicyError(f"no plan was written: {report.summary}", remedy="Say it again later.")
             return read_stable(folder / _PLAN, MAX_PLAN_BYTES, shown=_PLAN)[0]

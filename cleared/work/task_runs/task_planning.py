@@ -29,6 +29,7 @@ from cleared.changes.host import Host, current_user
 from cleared.git import Repository, Snapshot
 from cleared.jobs.tasks.task_definition import (
     MAX_EXISTING_FILES,
+    TASKS_FOLDER,
     Task,
     TaskRefused,
     check_task,
@@ -40,6 +41,7 @@ from cleared.jobs.tasks.task_graph import list_graph_faults
 from cleared.jobs.tasks.task_ledger import LEDGER
 from cleared.jobs.tasks.task_seals import TaskSeals
 from cleared.jobs.tasks.task_states import AWAITING, COMPLETED, IN_PROGRESS, PENDING, StatusLine
+from cleared.jobs.tasks.task_store import MAX_TASKS
 from cleared.review.queue_cards import read_card
 from cleared.trust.person_only import refuse_in_job
 from cleared.work.task_runs.task_recording import open_ledger, open_recorder, read_task_set
@@ -174,6 +176,11 @@ def plan_tasks(host: Host, tasks: Sequence[Task] | None, *, card: str | None = N
         states = {name: line.status for name, line in recorder.ledger.read_all().items()}
         given = {task.id: task for task in (known.live.values() if tasks is None else tasks)}
         refuse_task_faults(host, {**known.tasks, **given}, given)
+        if len(known.live.keys() | given.keys()) > MAX_TASKS:
+            raise TaskRefused(
+                [(Place(TASKS_FOLDER), f"it would hold more than {MAX_TASKS:,} tasks")],
+                remedy="Nothing was taken. Take fewer, and have those that are done archived: cleared task archive.",
+            )
         unsealed = list_unsealed(host, list(given.values()))
         _refuse_replaced(known.tasks, given, states, known.archived)
         if unsealed:

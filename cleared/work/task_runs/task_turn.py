@@ -9,6 +9,7 @@ from pathlib import Path
 from msgspec import Struct
 
 from cleared.base.errors import BusyError, ClearedError
+from cleared.base.terminal import escape_text
 from cleared.base.tree_removal import remove_tree
 from cleared.changes.host import Host
 from cleared.git import Repository
@@ -74,6 +75,8 @@ def _do_work(
         report = worker.work(host, assignment)
         if policy is not None:
             policy.record_use(report.used)
+        if report.is_stopped:
+            raise KeyboardInterrupt
         host.report_step("task-worked")
         if report.limit is not None:
             _give_back(host, task.id, claim, f"usage limit: {report.limit.words}")
@@ -107,7 +110,7 @@ def _keep_work(host: Host, task_id: str, clone: PrivateClone, kept: Path) -> Non
         host.show_message(f"{task_id}: what was changed is not kept: {error}")
         return
     for change in left_out:
-        host.show_message(f"{task_id}: not kept: {change.path} ({change.problem})")
+        host.show_message(f"{task_id}: not kept: {escape_text(change.path)} ({change.problem})")
 
 
 def _give_back(host: Host, task_id: str, claim: Claim, reason: str) -> None:

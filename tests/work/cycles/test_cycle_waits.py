@@ -29,15 +29,19 @@ LONGEST_PAUSE = 20.0
 
 
 class _Clock(FixedClock):
-    """Stands still but in waits."""
+    """Stands still but in waits, unless it leaps."""
 
     def __init__(self) -> None:
         super().__init__(START)
         self.passed = 0.0
+        self.leap = timedelta()
+        """By how much it is set to another time whenever somebody looks."""
+        self.leapt = timedelta()
         self.waits: list[tuple[str, float]] = []
 
     def now(self) -> datetime:
-        return START + timedelta(seconds=self.passed)
+        self.leapt += self.leap
+        return START + self.leapt + timedelta(seconds=self.passed)
 
     def monotonic(self) -> float:
         return self.passed
@@ -102,6 +106,7 @@ def test_f14_a_success_resets_the_count(cyc: Workspace, engine: FakeEngine) -> N
         ({"stdout": "Claude AI usage limit reached\n"}, 3600),  # F17: exit 0 and nothing structured
         ({"stderr": "HTTP 429 Too Many Requests\n", "exit": 1}, 3600),
         ({"stdout": result("You've hit your limit. Resets 9am", error=True)}, 3 * 3600),  # F18, UTC
+        ({"stdout": result("You've hit your limit. Try again in 0 seconds", error=True)}, 60),  # not on and on
     ],
 )
 def test_f15_f17_f18_a_limit_is_waited_for(
@@ -174,6 +179,22 @@ def test_tokens_and_minutes_are_caps_too(cyc: Workspace, engine: FakeEngine) -> 
     cyc.put(".cleared/engine-spending.json", '{"seconds": 180}')
     assert _Run(cyc, engine, max_cycles=9, interval_seconds=0.0).run() == 1
     assert len(engine.calls) == 2 and "cap of 3 minutes" in state(cyc)["reason"]
+
+
+def test_a_limit_again_and_again_ends_at_the_cap(cyc: Workspace, engine: FakeEngine) -> None:
+    """What an engine has used before it says so counts, too."""
+    engine.plan({"stdout": result("usage limit reached", error=True, cost=0.5)})
+    assert _Run(cyc, engine, max_cycles=9, cost_cap=1.0).run() == 1
+    assert len(engine.calls) == 2 and "cost cap of 1.0 USD" in state(cyc)["reason"]
+
+
+def test_minutes_of_work_count_whatever_the_clock_is_set_to(cyc: Workspace, engine: FakeEngine) -> None:
+    """A clock that is set back would give minutes to a cap, one that is set forth would end it."""
+    for days in (-1, 1):
+        run = _Run(cyc, engine)
+        run.clock.leap = timedelta(days=days)
+        assert run.run() == 0
+        assert state(cyc)["total_seconds"] == state(cyc)["last_cycle"]["seconds"] == 0
 
 
 def test_f29_a_pause_begins_no_cycle_also_after_a_restart(cyc: Workspace, engine: FakeEngine) -> None:

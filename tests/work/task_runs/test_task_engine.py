@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import signal
 import sys
 from pathlib import Path
 
@@ -84,8 +85,11 @@ def test_an_engine_that_fails_fails_the_task(tasks: Tasks, engine: FakeEngine, s
     assert not (tasks.ws.root / "docs/T-001.txt").exists()
 
 
-def test_a_usage_limit_waits_and_fails_no_task(tasks: Tasks, engine: FakeEngine) -> None:
+def test_a_usage_limit_waits_and_fails_no_task(
+    tasks: Tasks, engine: FakeEngine, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """G28"""
+    monkeypatch.setenv("LIMIT_WAIT_SECONDS", "1")
     tasks.planned(task(1))
     engine.plan(
         {"stdout": result("You've hit your usage limit. Try again in 1 second.", error=True)},
@@ -126,6 +130,19 @@ def test_cycles_and_tasks_spend_from_one_purse(tasks: Tasks, engine: FakeEngine)
     tasks.ws.ok("cycle", "init")
     cycle = start(tasks.ws, engine)
     assert cycle.code == 1 and "the cost cap of 0.25 USD is reached" in cycle.err and len(engine.calls) == 3, cycle
+
+
+@pytest.mark.parametrize("workers", ["1", "2"])
+def test_what_a_stopped_engine_has_used_counts(tasks: Tasks, engine: FakeEngine, workers: str) -> None:
+    """Else whoever stops and starts again spends past the cap."""
+    tasks.planned(task(1))
+    engine.plan({"stdout": result(cost=0.25), "hang": True})
+    run = tasks.ws.start("task", "run", "--engine", "claude", "--allow-ai", "--workers", workers)
+    wait_until(lambda: (engine.folder / "hangs").exists(), run)
+    run.send_signal(signal.SIGINT)
+    run.communicate(timeout=60)
+    assert tasks.states() == {"T-001": "pending"}
+    assert tasks.ws.json("cycle", "status")["total_cost"] == "0.25"
 
 
 def test_the_loops_turns_wait_for_the_account(tasks: Tasks, engine: FakeEngine) -> None:

@@ -45,6 +45,14 @@ def test_without_a_ledger_every_command_fails_at_once(ws: Workspace, words: tupl
     assert done.code == 4 and done.out == "" and "cleared task init" in done.err
 
 
+def test_a_plan_that_could_not_be_read_again_is_not_taken(tasks: Tasks) -> None:
+    """Every command would refuse it, the next plan too."""
+    tasks.planned(task(1))
+    refusal = tasks.plan(*(task(number) for number in range(2, 10_002)))
+    assert refusal.code == 1 and "more than 10,000 tasks" in refusal.err, refusal.err[:300]
+    assert tasks("next").out == "T-001\n"
+
+
 def test_a_plan_is_taken_whole_or_not_at_all(tasks: Tasks) -> None:
     """G1, G2: every fault is named, and nothing is written."""
     before = tasks.ws.head()

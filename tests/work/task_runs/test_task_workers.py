@@ -97,7 +97,8 @@ def test_what_ends_the_orchestrator_frees_all_of_them(tasks: Tasks, engine: Fake
     assert tasks("check").code == 0 and tasks.ws.git("status", "--porcelain") == ""
 
 
-def test_a_limit_gives_all_of_them_back(tasks: Tasks, engine: FakeEngine) -> None:
+def test_a_limit_gives_all_of_them_back(tasks: Tasks, engine: FakeEngine, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LIMIT_WAIT_SECONDS", "1")
     tasks.planned(task(1), task(2))
     limit = {"stdout": result("You've hit your usage limit. Try again in 1 second.", error=True)}
     engine.plan(limit, limit, step(engine, MEET))
