@@ -41,6 +41,10 @@ def redo_changes(context: Context, before: FileSource, after: FileSource, rename
     new, _ = open_books(staged.layout, after)
     redone = _Redone(staged, before, after, renamed)
     renamed.added.update(redone.list_new_entries(old, new))
+    if old.chart.accounts != new.chart.accounts:  # of one that is left out, the number may mean another one there
+        renamed.added.update(str(n) for n, each in new.chart.accounts.items() if old.chart.accounts.get(n) != each)
+    if context.event["kind"] == "decision" and redone.is_decided(old, new):
+        redone.is_decision = renamed.is_repeated = True
     redone.add_lines()
     matches = redone.list_new_matches()
     for month in new.list_months():
@@ -58,6 +62,28 @@ class _Redone:
         self._known_lines: set[str] = set()
         """Lines that others have brought, too."""
         self.paths: set[str] = set()
+        self.is_decision = False
+        """Whether others have made the same decision."""
+
+    def is_decided(self, old: Books, new: Books) -> bool:
+        """Whether the entries that it changed are there as it left them, and were otherwise before."""
+        found = False
+        for month in new.list_months():
+            path = new.paths.journal_path(*month)
+            if self._before.read(path) == self._after.read(path):
+                continue
+            had = old.committed_month(*month).entries
+            for number, entry in new.committed_month(*month).entries.items():
+                if number not in had or entry == had[number]:
+                    continue
+                now = self._books.find_entry(self._renamed.find(entry.entry_id))
+                texts = {key: self._renamed.rename_text(getattr(entry, key)) for key in ("status", *AMENDABLE)}
+                if entry.status == had[number].status or now is None:
+                    return False
+                if any(getattr(now, key) != text for key, text in texts.items()):
+                    return False
+                found = True
+        return found
 
     def list_new_entries(self, old: Books, new: Books) -> Iterator[str]:
         """The ids of the entries that it added."""
@@ -77,7 +103,7 @@ class _Redone:
                 continue
             for line in iter_lines(data, path):
                 found = self._bank.find_line(line.line_id)
-                if found is None:
+                if found is None or line.line_id in self._bank.released_line_ids:
                     self._bank.new_lines[line.line_id] = account, line
                     self._bank.processed_line_ids.add(line.line_id)
                 elif (found[0], found[1].amount) != (account, line.amount):
@@ -127,12 +153,14 @@ class _Redone:
             for name in Entry._fields
             if name not in ("entry_id", "date", "description", "legs")
         }
+        for leg in entry.legs:
+            self._renamed.find(str(leg.account_id))
         made = self._books.add_entry(entry.date, self._renamed.rename_text(entry.description), entry.legs, **texts)
         self._renamed.note(entry.entry_id, made.entry_id)
 
     def _find_double(self, entry: Entry, matches: Sequence[_Match]) -> str | None:
         """The entry by which others have booked what this one books."""
-        if not matches and self._renamed.is_repeated:
+        if self.is_decision or (not matches and self._renamed.is_repeated):
             return self._find_same(entry)
         lines = dict.fromkeys(line_id for line_id, _, _ in matches)
         booked = {line for line in lines if line in self._known_lines and self._bank.list_matches(line)}
@@ -140,17 +168,25 @@ class _Redone:
             return None
         theirs = {name for line in booked for name in self._bank.list_entry_ids(line)}
         standing = [e for name in theirs if (e := self._books.find_entry(name)) is not None and e.status != "voided"]
+        if not standing:  # voided there: that it was booked is theirs, and what becomes of it
+            wanted = {line_id: amount for line_id, _, amount in matches}
+            posted = [leg_id for line in booked for leg_id, x in self._bank.list_matches(line) if x == wanted[line]]
+            standing = [e for e in map(self._books.find_entry, posted[-1:]) if e is not None]
         if booked != lines.keys() or len(standing) != 1:
             raise WorkConflict(f"{entry.entry_id} {entry.description[:60]}: a part of it is booked there already")
         return standing[0].entry_id
 
     def _find_same(self, entry: Entry) -> str:
-        """What the others' run for the same event has posted. Raises ``WorkConflict`` where that is something else."""
+        """What the others' run for the same event, or their same decision, has posted. Raises ``WorkConflict`` where
+        that is something else."""
+        taken = {self._renamed.now.get(name, name) for name in self._renamed.doubles}
+        wanted = (entry.date, self._renamed.rename_text(entry.description), entry.legs)
         for each in self._books.committed_month(*entry.month).entries.values():
-            is_taken = each.entry_id in self._renamed.now.values()
-            if not is_taken and (each.date, each.description, each.legs) == (entry.date, entry.description, entry.legs):
+            is_alike = not self.is_decision or each.status == entry.status
+            if is_alike and each.entry_id not in taken and (each.date, each.description, each.legs) == wanted:
                 return each.entry_id
-        raise WorkConflict(f"others have had its event, and not posted {entry.entry_id} {entry.description[:60]}")
+        why = "decided otherwise there" if self.is_decision else "others have had its event"
+        raise WorkConflict(f"{why}: they have not posted {entry.entry_id} {entry.description[:60]}")
 
     def _change_entry(self, was: Entry, wanted: Entry) -> None:
         name = self._renamed.find(was.entry_id)
@@ -199,8 +235,12 @@ class _Redone:
         data = self._cut(paths.duplicates)
         for _, row in read_records(data, DUPLICATE_COLUMNS) if data is not None else ():
             self._bank.new_duplicates.append((row[0], int(row[1]), row[2], row[3]))
-        self._bank.new_undone += taken_back
-        self._bank.new_agreed += parse_agreed_balances(self._cut(paths.reconciliations), paths.reconciliations)
+        known = {(each.file_sha256, each.account, each.run) for each in self._bank.undone_imports}
+        self._bank.new_undone += [u for u in taken_back if (u.file_sha256, u.account, u.run) not in known]
+        stand = {(each.account, each.day, each.amount, each.state) for each in self._bank.agreed_balances}
+        for each in parse_agreed_balances(self._cut(paths.reconciliations), paths.reconciliations):
+            if (each.account, each.day, each.amount, each.state) not in stand:
+                self._bank.new_agreed.append(each)
 
     def refuse_moved_sums(self, old: Books) -> None:
         """Raises ``WorkConflict`` where it rests on sums that others have moved: of a closed period, of an account that

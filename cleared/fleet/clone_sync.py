@@ -104,7 +104,9 @@ def _join_histories(
     redoing = WorkRedoing(host, repo, theirs)
     if base != own:
         _refuse_other_settings(repo, base, theirs)
-        for step in list_steps(host, repo, theirs, own):
+        listed = list_steps(host, repo, theirs, own)
+        redoing.reverted.update(step.reverts for step in listed)
+        for step in listed:
             steps.append(redoing.redo_step(step))
         if left_out := [each for each in steps if each.conflict]:
             redoing.record_left_out(left_out)
@@ -145,16 +147,21 @@ def _refuse_losses(host: Host, own: Snapshot, redoing: WorkRedoing, steps: Seque
     def read(snapshot: Snapshot, paths: Sequence[str]) -> list[tuple[Row, str]]:
         return [each for each in rows.read_rows(snapshot, paths) if each[0][0] not in (CARDS.key, DECISIONS.key)]
 
+    def rename(row: Row) -> Row:
+        return (row[0], *redoing.renamed.rename_all(row[1:]))
+
     paths = list(rows.list_changed_paths(own, redoing.snapshot))
     here = read(redoing.snapshot, paths)
     names, explained = {(row[0], name) for row, name in here}, Counter(row for row, _ in here)
     for step in (each.step for each in steps if each.conflict):
         changed = list(rows.list_changed_paths(step.before, step.after))
-        explained += Counter(row for row, _ in read(step.after, changed)) - Counter(
+        made = Counter(row for row, _ in read(step.after, changed)) - Counter(
             row for row, _ in read(step.before, changed)
         )
+        for row, number in made.items():
+            explained[rename(row)] += number
     for row, name in read(own, paths):
-        now: Row = (row[0], *redoing.renamed.rename_all(row[1:]))
+        now = rename(row)
         if explained[now] > 0:
             explained[now] -= 1
         elif name not in redoing.renamed.doubles or (row[0], redoing.renamed.now.get(name, name)) not in names:

@@ -38,6 +38,7 @@ from cleared.git.side_branch import write_commit
 from cleared.jobs.tasks.task_definition import TASKS_FOLDER
 from cleared.jobs.tasks.task_ledger import LEDGER
 from cleared.primitives.context import Context, LogRow
+from cleared.trust.approval_record import CASES
 from cleared.trust.keys import KeyLocked
 
 RENAMED: Final = "Renamed"
@@ -63,10 +64,14 @@ class WorkRedoing:
         self.renamed = RenamedRecords()
         self._cards = RenamedRecords()
         """Cards that have another id now."""
+        self.reverted: set[str] = set()
+        """Runs that a later step takes back."""
 
     def redo_step(self, step: Step) -> RedoneStep:
-        """Do one step again. A decision about records, or a person's own commit, that would mean something else, or is
-        not possible, is left out. Raises ``WorkConflict`` for others: what came after them would stand on nothing."""
+        """Do one step again. A decision about records, a person's own commit, or a run that was taken back, that would
+        mean something else, or is not possible, is left out. Raises ``WorkConflict`` for others: what came after them would stand on nothing."""
+        if step.is_there:
+            return RedoneStep(step, None)
         renamed, cards = self.renamed, self._cards
         self.renamed, self._cards = renamed.copy(), cards.copy()
         try:
@@ -78,8 +83,10 @@ class WorkRedoing:
                 raise WorkConflict(
                     f"{step.commit[:10]} {step.subject[:80]}: {error.message}",
                     place=error.place,
-                    remedy="Take it back here (cleared queue undo, cleared revert), and sync; or do as "
-                    "docs/howto/two-clones.md says. Nothing was changed.",
+                    remedy=(
+                        "Take it back here (cleared revert), and sync; or do as " if step.kind == "run" else "Do as "
+                    )
+                    + "docs/howto/two-clones.md says. Nothing was changed.",
                 ) from None
             renamed.leave_out(self.renamed.added - renamed.added)
             cards.leave_out(self._cards.added - cards.added)
@@ -91,11 +98,16 @@ class WorkRedoing:
 
     def _can_leave_out(self, step: Step) -> bool:
         layout = self._host.layout
-        live = (layout.approvals_dir, layout.scripts_dir, "agents", "tests", TASKS_FOLDER, LEDGER)
-        changed = step.after.list_changes(step.before)
-        return step.kind in ("decision", "hand") and not any(
+        live = (layout.approvals_dir, layout.scripts_dir, "agents", TASKS_FOLDER, LEDGER)
+        changed = [path for path in step.after.list_changes(step.before) if not self._is_test(path)]
+        is_gone = step.said is not None and step.said.made_by in self.reverted
+        return (step.kind in ("decision", "hand") or is_gone) and not any(
             p == x or p.startswith(f"{x}/") for p in changed for x in live
         )
+
+    def _is_test(self, path: str) -> bool:
+        """Whether a file is a test, or says that one counts. A correction becomes one."""
+        return path.startswith((f"{CASES}/", "tests/"))
 
     def record_left_out(self, steps: Sequence[RedoneStep]) -> None:
         """A card for each step that was left out, in one commit."""
@@ -119,7 +131,8 @@ class WorkRedoing:
             return None
         author, when = _read_author(step.header)
         body, trailers = split_message(step.message)
-        return write_commit(self._repo, [str(self.snapshot.commit)], files, author, when, body, trailers)
+        parents = [str(self.snapshot.commit)]
+        return write_commit(self._repo, parents, files, author, when, body, trailers, modes_of=step.after)
 
     # -- a run or decision ------------------------------------------------------------------------------------------
 
@@ -287,7 +300,7 @@ class WorkRedoing:
         files: dict[str, bytes | None] = {}
         for path in paths:
             old, mine, theirs = (each.read_file(path) for each in (step.before, step.after, self.snapshot))
-            if theirs == mine:
+            if (theirs == mine != old) or (self.renamed.is_repeated and theirs is not None and self._is_test(path)):
                 continue
             if theirs == old:
                 files[path] = mine

@@ -16,6 +16,7 @@ from cleared.domains.installed_domains import ManagedFiles
 from cleared.domains.renamed_records import WorkConflict
 from cleared.git import Repository, Snapshot, parse_parents
 from cleared.git.commit_text import parse_trailers
+from cleared.review.reverting import REVERTS
 from cleared.trust.keys import run_public_key
 from cleared.trust.reviewers import KEY
 
@@ -38,6 +39,8 @@ class Step(Struct, frozen=True):
     """The lines of the commit that say who made it, and when."""
     message: str
     said: Attestation | None = None
+    is_there: bool = False
+    """Others have it, in a commit that git has made anew here, such as an amended one."""
 
     @property
     def commit(self) -> str:
@@ -50,6 +53,11 @@ class Step(Struct, frozen=True):
         if "Run" in trailers:
             return "run"
         return "decision" if "Decision" in trailers else "proposal" if trailers else "hand"
+
+    @property
+    def reverts(self) -> str:
+        """The run that it takes back; empty where it takes back none."""
+        return self.said.trailers.get(REVERTS, "").partition(" ")[0] if self.said is not None else ""
 
     @property
     def signing_key(self) -> str:
@@ -79,6 +87,7 @@ def list_steps(host: Host, repo: Repository, theirs: str, own: str) -> Sequence[
     commits = out.decode("ascii").split()
     if len(commits) > _MOST:
         raise WorkConflict(f"more than {_MOST:,} commits are not pushed")
+    there, seen = {*added_lines(None, Snapshot(repo, theirs))}, set[bytes]()
     steps = []
     for commit in commits:
         text = repo.objects.read_object(commit)[1]
@@ -98,9 +107,11 @@ def list_steps(host: Host, repo: Repository, theirs: str, own: str) -> Sequence[
                 f"{commit[:10]} was made on another machine, and is not pushed",
                 remedy="Push it from there; or take it back here.",
             )
-        elif not attests_all(lines[0], said, changes, before, after):
+        elif lines[0] in seen or not attests_all(lines[0], said, changes, before, after, rebased=True):
             raise WorkConflict(f"{commit[:10]} is not as it was made: somebody has changed what it holds")
-        steps.append(Step(before, after, message.split("\n")[0], header, message, said))
+        seen.update(lines)
+        is_there = said is not None and lines[0] in there
+        steps.append(Step(before, after, message.split("\n")[0], header, message, said, is_there))
     return steps
 
 

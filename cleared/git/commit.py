@@ -114,7 +114,7 @@ def commit_changes(
     Raises ``HeadMoved`` where the branch is no longer at ``base``, ``GitBusy`` where another git holds what is
     needed; ``WorkspaceError`` where a path cannot be written or its file is not what ``base`` has, or the disk
     refuses: nothing is changed then. ``Unfinished``: committed, the rest follows. ``ValueError`` where ``changes``
-    has nothing that ``base`` has not.
+    has nothing that ``base`` has not, and no commit is ``made``.
     """
     state_dir = _make_state_dir(repo, state_dir)
     report_step = on_step or (lambda _: None)
@@ -123,7 +123,7 @@ def commit_changes(
         raise head_moved_error("the branch has a new commit")
     before = Snapshot(repo, base)
     plan = plan_changes(repo, before, changes)
-    if not plan:
+    if not plan and header.made is None:
         raise ValueError("nothing to commit")
     path_moves = tuple(PathMove(m.source, m.target, blob_id(m.content, repo.hash_name)) for m in moves)
     intent = CommitIntent(base=base, commit="", branch=repo.branch.name, paths=tuple(plan), moves=path_moves)

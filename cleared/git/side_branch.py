@@ -39,13 +39,16 @@ def write_commit(
     when: datetime,
     message: str,
     trailers: Sequence[tuple[str, str]] = (),
+    *,
+    modes_of: Snapshot | None = None,
 ) -> str:
-    """Write a commit with the files of the first parent and ``changes``; its id. No branch is moved to it."""
+    """Write a commit with the files of the first parent and ``changes``; its id. No branch is moved to it. Which files
+    can be executed is as in ``modes_of``, else as before."""
     snapshot = Snapshot(repo, parents[0])
     with LooseObjects(repo) as objects:
         entries: dict[str, TreeEntry | None] = {}
         for path, content in changes.items():
-            old = snapshot.find_entry(path)
+            old = (modes_of or snapshot).find_entry(path)
             mode = "100755" if old is not None and old.mode == "100755" else "100644"
             entries[path] = None if content is None else TreeEntry(mode, objects.add_object("blob", content))
         tree = build_tree(repo.objects, snapshot.tree, entries, objects)

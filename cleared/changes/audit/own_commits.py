@@ -27,7 +27,7 @@ from cleared.changes.attestation_lines import (
 )
 from cleared.changes.attested_sums import ACCEPTS
 from cleared.changes.audit.commit_origins import matches_trailers, printable_text
-from cleared.changes.change_digests import digest_blobs, is_attestation
+from cleared.changes.change_digests import digest_blobs, digest_lines, is_attestation
 from cleared.changes.decisions.signatures import ACCEPTS_TRAILER
 from cleared.changes.host import Host
 from cleared.changes.line_worth import LineWorth
@@ -128,15 +128,25 @@ def _is_plain(
 
 
 def attests_all(
-    line: bytes, said: Attestation, changes: Mapping[str, tuple[str, str]], before: Snapshot, after: Snapshot
+    line: bytes,
+    said: Attestation,
+    changes: Mapping[str, tuple[str, str]],
+    before: Snapshot,
+    after: Snapshot,
+    *,
+    rebased: bool = False,
 ) -> bool:
     """Whether a commit changes just what this line attests, and beside that adds just the line to attestations: what it
-    says about other files does not cover those. ``changes``: path → the blob ids before and after."""
+    says about other files does not cover those. ``changes``: path → the blob ids before and after. ``rebased``: the
+    same lines in the same places will do, too."""
     digests, paths = said.statement.get("changes"), [path for path in changes if is_attestation(path)]
     if not isinstance(digests, dict) or TAKES_OVER in said.statement:
         return False
-    if digests.get("blobs") != digest_blobs((path, *blobs) for path, blobs in changes.items()):
-        return False
+    blobs = [(path, *each) for path, each in changes.items()]
+    if digests.get("blobs") != digest_blobs(blobs):
+        contents = {path: after.read_file(path) for path in changes} if rebased else {}
+        if not rebased or digests.get("lines") != digest_lines(before, contents, blobs):
+            return False
     if len(paths) != 1 or find_whole(paths[0]) != name_shard(said.at):
         return False
     old = before.read_file(paths[0]) or b""

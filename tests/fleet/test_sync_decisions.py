@@ -1,0 +1,180 @@
+"""Decisions of two clones about the same records, and commits that git has made anew."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from harness import Workspace, chase, refused, unchanged
+from synced import follow
+
+Two = tuple[Workspace, Workspace]
+ENTRY = "2025-02-001"
+
+
+@pytest.fixture
+def two(ws: Workspace, tmp_path: Path) -> Iterator[Two]:
+    """Two clones of books with two entries that wait."""
+    ws.drop("shop.csv", chase(("02/03/2025", "CORNER SHOP", "-5.00"), ("01/04/2025", "CAFE", "-6.00")))
+    ws.run("ingest")
+    own, other, _ = follow(ws, tmp_path)
+    yield own, other
+
+
+def do_both(two: Two, *commands: tuple[str, ...]) -> None:
+    """The other clone does it and pushes; then this one does the same."""
+    for each in reversed(two):
+        for command in commands:
+            each.ok(*command)
+        if each is two[1]:
+            each.ok("sync")
+
+
+@pytest.mark.parametrize(
+    "act",
+    [
+        ("journal", "void", ENTRY, "--reason", "no"),
+        ("queue", "correct", ENTRY, "--account", "5060"),
+        ("queue", "reject", ENTRY, "--reason", "no", "--outcome", "personal"),
+        ("split", ENTRY, "5060=2", "5070=3"),
+        ("import", "undo", "shop.csv", "--reason", "no"),
+        ("reconcile", "1010", "--date", "2025-01-31", "--balance", "-6.00"),
+    ],
+    ids=lambda act: act[1] if act[0] != "split" else "split",
+)
+def test_the_same_decision_of_both_counts_once(two: Two, act: tuple[str, ...]) -> None:
+    ws, other = two
+    do_both(two, act)
+    (step,) = ws.json("sync")["steps"]
+    assert step["now"] is None and not step["left_out"], step
+    assert ws.head() == other.head()
+    ws.in_order()
+
+
+def test_what_both_took_back_is_booked_once(two: Two) -> None:
+    """The one clone took back its approval; its entry was posted anew. So did the other."""
+    ws, _ = two
+    do_both(two, ("queue", "approve", ENTRY), ("queue", "undo"))
+    ws.ok("sync")
+    assert [e["entry_id"] for e in ws.entries() if e["status"] == "pending-review"] == ["2025-01-001", "2025-02-003"]
+    assert len([card for card in ws.cards() if card["kind"] == "entry"]) == 2
+    ws.in_order()
+
+
+def test_another_correction_is_left_out(two: Two) -> None:
+    ws, other = two
+    other.ok("queue", "correct", ENTRY, "--account", "5060")
+    other.ok("sync")
+    ws.ok("queue", "correct", ENTRY, "--account", "5070")
+    ws.ok("journal", "add", "2025-02-09", f"beside {ENTRY}", "5070=8", "1010=-8")
+    done = ws.json("sync")
+    assert [bool(step["left_out"]) for step in done["steps"]] == [True, False], done
+    assert {leg["account_id"] for e in ws.entries() if e["status"] == "user-corrected" for leg in e["lines"]} == {
+        1010,
+        5030,
+        5060,
+    }
+    ws.in_order()
+
+
+def test_what_was_left_out_may_name_what_has_another_id(two: Two) -> None:
+    ws, other = two
+    other.ok("queue", "approve", "2025-01-001")
+    other.ok("period", "close", "2025-01")
+    other.ok("journal", "add", "2025-02-05", "theirs", "5070=1", "1010=-1")
+    other.ok("sync")
+    ws.ok("journal", "add", "2025-02-05", "mine", "5070=9", "1010=-9")
+    ws.ok("journal", "add", "2025-01-05", "see 2025-02-002", "5070=9", "1010=-9")
+    assert [bool(step["left_out"]) for step in ws.json("sync")["steps"]] == [False, True]
+    ws.in_order()
+
+
+@pytest.mark.parametrize("how", [("journal", "void", "2025-02-002"), ("import", "undo", "theirs.csv")])
+def test_a_line_that_others_took_back(two: Two, how: tuple[str, ...]) -> None:
+    """It was voided there: that stands. Or its file was taken back: then the file of this clone brings it."""
+    ws, other = two
+    other.drop("theirs.csv", chase(("02/06/2025", "ROW", "-8.00")))
+    other.run("ingest")
+    other.ok(*how, "--reason", "no")
+    other.ok("sync")
+    ws.drop("mine.csv", chase(("02/06/2025", "ROW", "-8.00")))
+    ws.run("ingest")
+    ws.ok("queue", "approve", "2025-02-002")
+    ws.ok("sync")
+    standing = [e["entry_id"] for e in ws.entries() if e["description"] == "ROW" and e["status"] != "voided"]
+    assert standing == (["2025-02-004"] if how[0] == "import" else [])
+    ws.in_order()
+
+
+def test_an_account_of_the_same_number_is_another_one(two: Two) -> None:
+    ws, other = two
+    for each, name in ((other, "Horses"), (ws, "Boats")):
+        each.ok("accounts", "add", "5999", name, "--type", "expense")
+        if each is other:
+            each.ok("sync")
+    ws.ok("journal", "add", "2025-02-05", "a boat", "5999=9", "1010=-9")
+    steps = ws.json("sync")["steps"]
+    assert "5999, which was left out" in steps[1]["left_out"], steps
+    assert "a boat" not in [e["description"] for e in ws.entries()]
+    ws.in_order()
+
+
+def test_a_commit_that_was_pushed_and_amended_is_not_done_twice(two: Two) -> None:
+    ws, other = two
+    ws.ok("journal", "add", "2025-02-05", "mine", "5070=2", "1010=-2")
+    ws.ok("sync")
+    ws.git("commit", "-q", "--amend", "-m", ws.git("log", "-1", "--format=%B").replace("mine", "mine, said better"))
+    assert [step["now"] for step in ws.json("sync")["steps"]] == [None]
+    assert [e["description"] for e in ws.entries()].count("mine") == 1
+    other.ok("sync")
+    assert other.head() == ws.head()
+    ws.in_order()
+
+
+def test_rebased_work_is_done_again(two: Two) -> None:
+    ws, other = two
+    other.ok("journal", "add", "2025-03-05", "theirs", "5070=1", "1010=-1")
+    other.ok("sync")
+    ws.ok("journal", "add", "2025-02-05", "mine", "5070=2", "1010=-2")
+    ws.git("pull", "-q", "--rebase")
+    other.ok("journal", "add", "2025-02-07", "more", "5070=4", "1010=-4")
+    other.ok("sync")
+    assert ws.json("sync")["renamed"] == {"2025-02-002": "2025-02-003"}
+    ws.in_order()
+
+
+def test_commits_by_hand_without_files_and_of_programs(two: Two) -> None:
+    ws, other = two
+    other.git("commit", "-q", "--allow-empty", "-m", "nothing")
+    other.ok("sync")
+    ws.ok("sync")
+    assert other.head() == ws.head()
+    other.ok("journal", "add", "2025-03-05", "theirs", "5070=1", "1010=-1")
+    other.ok("sync")
+    ws.put("tool.sh", "#!/bin/sh\n").chmod(0o755)
+    ws.git("add", "tool.sh")
+    ws.git("commit", "-q", "-m", "a tool")
+    ws.ok("sync")
+    assert ws.git("ls-tree", "HEAD", "tool.sh").startswith("100755")
+    ws.in_order()
+
+
+def test_a_run_that_does_not_fit_is_taken_back_first(two: Two) -> None:
+    ws, other = two
+    other.ok("queue", "approve", "2025-01-001")
+    other.ok("period", "close", "2025-01")
+    other.ok("sync")
+    late = chase(("01/07/2025", "LATE", "-8.00"), ("02/09/2025", "FEB", "-3.00"))
+    ws.drop("late.csv", late)
+    run = ws.run("ingest")["run_id"]
+    with unchanged(ws):
+        refused(ws("sync"), 3, "closed", "cleared revert")
+    ws.ok("revert", run, "--reason", "the month is closed", "-y")
+    assert all(step["left_out"] for step in ws.json("sync")["steps"])
+    ws.in_order()
+    ws.ok("period", "reopen", "2025-01", "--reason", "late")
+    ws.drop("late.csv", late)
+    ws.run("ingest")
+    assert {"LATE", "FEB"} < {e["description"] for e in ws.entries()}
+    ws.in_order()
