@@ -68,8 +68,9 @@ class WorkRedoing:
         """Runs that a later step takes back."""
 
     def redo_step(self, step: Step) -> RedoneStep:
-        """Do one step again. A decision about records, a person's own commit, or a run that was taken back, that would
-        mean something else, or is not possible, is left out. Raises ``WorkConflict`` for others: what came after them would stand on nothing."""
+        """Do one step again. A decision about records, a person's own commit, or a run that was taken back, is left out
+        where it would mean something else, or is not possible. Raises ``WorkConflict`` for others: what came after them
+        would stand on nothing."""
         if step.is_there:
             return RedoneStep(step, None)
         renamed, cards = self.renamed, self._cards
