@@ -100,6 +100,7 @@ def _join_histories(
     base = repo.find_common_ancestor(own, theirs)
     if base is None:
         raise WorkConflict(f"{branch.shown} has other books: no commit is in both", place=Place(branch.remote))
+    _refuse_taken_away(host, Snapshot(repo, base), Snapshot(repo, theirs), branch)
     steps: list[RedoneStep] = []
     redoing = WorkRedoing(host, repo, theirs)
     if base != own:
@@ -136,6 +137,22 @@ def _refuse_other_settings(repo: Repository, base: str, theirs: str) -> None:
             f"others have changed settings by which work means something else: {', '.join(changed)}",
             place=Place(CONFIG),
             remedy="Join the clones as docs/howto/two-clones.md says, by hand.",
+        )
+
+
+def _refuse_taken_away(host: Host, base: Snapshot, theirs: Snapshot, branch: RemoteBranch) -> None:
+    """Raises ``WorkspaceError`` where others have removed records that were here and there: this machine has seen them,
+    and must not forget them because somebody can push."""
+    rows = CommittedRows(host.layout)
+    lost, new = rows.read_differing_rows(base, theirs, list(rows.list_changed_paths(base, theirs)))
+    names = {row: name or " ".join(map(str, row)) for row, name in lost}
+    gone = Counter(row for row, _ in lost) - Counter(row for row, _ in new)
+    if gone:
+        raise WorkspaceError(
+            f"others have taken away what was in the books: {names[next(iter(gone))][:80]}",
+            place=Place(branch.shown),
+            remedy=f"Look at it: git log -p HEAD..{branch.shown}. Where it is meant, take it over by git (git merge), "
+            "then cleared recover --forget.",
         )
 
 

@@ -15,6 +15,7 @@ from cleared.git.repository import Repository, Snapshot
 
 _THEIRS: Final = "refs/cleared/sync/theirs"
 """What was fetched last. A ref of our own, as the user's settings say where git keeps it otherwise."""
+_TRIES: Final = 3
 _REJECTED: Final = (b"[rejected]", b"[remote rejected] (failed to update ref)", b"cannot lock ref")
 
 
@@ -50,7 +51,10 @@ def fetch_branch(repo: Repository, branch: RemoteBranch) -> str | None:
 
     Raises ``WorkspaceError`` where the other repository cannot be read.
     """
-    code, _, err = repo.git.run_remote("fetch", "--", branch.remote, f"+refs/heads/{branch.name}:{_THEIRS}")
+    for _ in range(_TRIES):
+        code, _, err = repo.git.run_remote("fetch", "--", branch.remote, f"+refs/heads/{branch.name}:{_THEIRS}")
+        if b"cannot lock ref" not in err:  # another fetch has just moved it
+            break
     if code and b"couldn't find remote ref" in err:
         return None
     if code:
@@ -71,7 +75,7 @@ def push_commit(repo: Repository, branch: RemoteBranch, commit: str) -> bool:
     code, out, err = repo.git.run_remote("push", "--", branch.remote, f"{commit}:refs/heads/{branch.name}")
     if code == 0:
         return True
-    if any(word in out + err for word in _REJECTED):
+    if any(word in out for word in _REJECTED):  # not in what the other side says of itself
         return False
     refused = next((line for line in out.decode("utf-8", "replace").splitlines() if line.startswith("!")), "")
     raise WorkspaceError(

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from asking import asks
 from harness import Workspace, chase, refused, unchanged
 from synced import follow
 
@@ -177,4 +178,45 @@ def test_a_run_that_does_not_fit_is_taken_back_first(two: Two) -> None:
     ws.drop("late.csv", late)
     ws.run("ingest")
     assert {"LATE", "FEB"} < {e["description"] for e in ws.entries()}
+    ws.in_order()
+
+
+@pytest.mark.parametrize(
+    "what", ["books/2025/02/journal.csv", "queue/2025-02.jsonl", "logs/attestations-2025-02.jsonl"]
+)
+@pytest.mark.parametrize("has_work", [False, True])
+def test_what_others_take_away_is_not_forgotten(two: Two, what: str, has_work: bool) -> None:
+    ws, other = two
+    other.git("rm", "-q", what)
+    other.git("commit", "-q", "-m", "tidy up")
+    other.git("push", "-q")
+    if has_work:
+        ws.ok("queue", "approve", ENTRY)
+    with unchanged(ws):
+        refused(ws("sync"), 4, "taken away", "origin/main")
+    ws.in_order()
+
+
+def test_a_remote_that_refuses_is_not_taken_for_a_faster_one(two: Two, tmp_path: Path) -> None:
+    ws, _ = two
+    hook = tmp_path / "shared.git/hooks/pre-receive"
+    hook.write_text("#!/bin/sh\necho 'no [rejected] words here' >&2; exit 1\n")
+    hook.chmod(0o755)
+    ws.ok("journal", "add", "2025-02-05", "mine", "5070=2", "1010=-2")
+    refused(ws("sync"), 4, "did not take it", "pre-receive hook declined")
+
+
+def test_a_question_that_both_answered_otherwise(two: Two) -> None:
+    ws, other = two
+    card = asks(ws)["id"]
+    ws.ok("sync")
+    other.ok("sync")
+    other.ok("queue", "answer", card, "yes")
+    other.ok("sync")
+    ws.ok("queue", "answer", card, "no")
+    with unchanged(ws):
+        refused(ws("sync"), 3, "others have had its event", "cleared revert")
+    ws.ok("revert", ws.trailers()["Run"], "--reason", "no", "-y")
+    ws.ok("sync")
+    assert [e["description"] for e in ws.entries()][-1] == "for yes"
     ws.in_order()
