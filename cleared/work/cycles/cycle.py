@@ -32,7 +32,7 @@ from cleared.work.cycles.guiding_texts import list_unknown_texts, read_own_texts
 from cleared.work.cycles.included_texts import list_include_problems
 from cleared.work.cycles.pending_work import commit_start, read_pending
 from cleared.work.cycles.usage_limit import UsageLimit
-from cleared.work.loop.private_clone import PrivateClone, make_private_clone
+from cleared.work.loop.private_clone import PrivateClone, TooManyChanges, make_private_clone
 
 Outcome = Literal["ok", "soft_ok", "no_progress", "failed", "limit", "stopped"]
 
@@ -115,8 +115,8 @@ def run_cycle(
         host.report_step("cycle-engine-ended")
         return _judge(host, settings, request, clone, run, before, log, host.clock.monotonic() - started)
     finally:
-        forget_handover(host)
-        clone.remove()
+        if read_handover(host) is None:
+            clone.remove()
         remove_tree(scratch)
 
 
@@ -168,7 +168,10 @@ def _judge(
         seconds=seconds,
     )
     note_handover(host, handover)
-    return _take_over(host, clone, handover, result)
+    try:
+        return _take_over(host, clone, handover, result)
+    except (ClearedError, OSError) as error:  # what it has used counts with the rest
+        return CycleResult("failed", f"what it left is kept, and waits to be taken over: {error}", log, run.exit_code)
 
 
 def _find_failure(run: EngineRun, report: EngineReport, after: bytes, before: bytes, problems: list[str]) -> str:
@@ -191,27 +194,28 @@ def _take_over(host: Host, clone: PrivateClone, handover: Handover, result: Cycl
     if result.taken.problem:
         result.outcome = "failed"
     result.summary = "; ".join([{"soft_ok": "time over, consensus taken"}.get(result.outcome, "done"), *notes])
+    forget_handover(host)
     return result
 
 
 def resume_cycle(host: Host) -> tuple[CycleRequest, CycleResult] | None:
-    """Take over the rest of a cycle whose loop was killed meanwhile, and remove its clone; None where there is none.
+    """Take over the rest of a cycle whose loop was killed meanwhile, or which could not be, and remove its clone; None
+    where there is none.
 
-    An engine that outlived its loop is ended. Called where no other loop runs.
+    An engine that outlived its loop is ended. Called where no other loop runs. Raises ``ClearedError`` or ``OSError``
+    where it cannot be taken over yet: the rest stays.
     """
     end_left_engine(host)
     clone = host.layout.state_dir / FOLDER / "clone"
-    handover = read_handover(host)
-    try:
-        if handover is None:
-            return None
+    handover, resumed = read_handover(host), None
+    if handover is not None:
         result = CycleResult(handover.outcome, "", handover.log, handover.exit_code, handover.cost)
         result.tokens, result.seconds = handover.tokens, handover.seconds
         request = CycleRequest(handover.number, handover.began, False)
-        return request, _take_over(host, PrivateClone(host, clone, handover.base), handover, result)
-    finally:
-        forget_handover(host)
-        remove_tree(clone)
+        resumed = request, _take_over(host, PrivateClone(host, clone, handover.base), handover, result)
+    forget_handover(host)
+    remove_tree(clone)
+    return resumed
 
 
 def _read_consensus(folder: Path) -> bytes:
@@ -226,7 +230,10 @@ def _read_consensus(folder: Path) -> bytes:
 
 
 def take_over(host: Host, clone: PrivateClone, handover: Handover) -> tuple[TakenChanges, list[str]]:
-    """Take over what is not yet: the consensus, then the changes. What became of it, and what is to be said of it."""
+    """Take over what is not yet: the consensus, then the changes. What became of it, and what is to be said of it.
+
+    Raises ``ClearedError`` or ``OSError`` where that cannot be done now, as the workspace is locked or its disk full.
+    """
     notes: list[str] = []
     before, after = handover.before, handover.after
     if after == before:
@@ -249,7 +256,7 @@ def take_over(host: Host, clone: PrivateClone, handover: Handover) -> tuple[Take
     taken = TakenChanges()
     try:
         taken = take_changes(host, clone, handover)
-    except ClearedError as error:
+    except TooManyChanges as error:
         taken.problem = f"its changes were not taken over: {error}"
         notes += [taken.problem, *leave_note(host, handover.name, handover.author, taken.problem)]
     notes += [f"proposed as {taken.proposal}"] if taken.proposal else []

@@ -41,8 +41,8 @@ class MadeBranch(Struct, frozen=True):
 
 class Handover(Struct, frozen=True):
     """What one cycle left. ``base``: the commit of its clone; ``before``, ``after``: the consensus; ``cost``: US
-    dollars, None where the engine named none; ``seconds``: of its work; ``made``: what was made of its files, once that is
-    known."""
+    dollars, None where the engine named none; ``seconds``: of its work; ``made``: what was made of its files, once
+    that is known."""
 
     engine: str
     number: int

@@ -137,14 +137,24 @@ class CycleLoop:
             reason=None,
             cycle=max(self._state["cycle"], last_cycle_number(self.host.root)),
         )
-        resumed = resume_cycle(self.host)
-        if resumed is not None:
-            request, result = resumed
-            self._record(request, result)
-            self._say(f"cycle {request.number} was cut off; the rest was taken over: {result.summary}")
+        resumed = None
+        try:
+            resumed = self._take_rest()
+        except (ClearedError, OSError) as error:
+            self._say(f"the rest of a cycle waits to be taken over: {error}")
         self._restore_consensus()
         ConsensusFile(self.host.root).keep_backup()
-        return resumed[1] if resumed is not None else None
+        return resumed
+
+    def _take_rest(self) -> CycleResult | None:
+        """See ``resume_cycle``."""
+        resumed = resume_cycle(self.host)
+        if resumed is None:
+            return None
+        request, result = resumed
+        self._record(request, result)
+        self._say(f"cycle {request.number} was cut off; the rest was taken over: {result.summary}")
+        return result
 
     def _run_cycles(self) -> int:
         result = None
@@ -177,6 +187,7 @@ class CycleLoop:
         self._say(f"cycle {number} begins ({self.settings.engine.title})")
         request = CycleRequest(number, began, self._state["stalled"])
         try:
+            self._take_rest()  # no engine works while what the last one left cannot be taken over
             result = run_cycle(self.host, self.settings, self.binary, request, self._must_end_engine, self._say)
         except (ClearedError, OSError) as error:
             log = self.settings.engine.cycle_log(number, began.strftime("%Y%m%d-%H%M%S"))

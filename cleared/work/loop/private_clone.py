@@ -37,6 +37,10 @@ UNREADABLE: Final = "it cannot be read"
 MAX_CHANGES: Final = 2_000
 
 
+class TooManyChanges(WorkspaceError):
+    """More files were changed than anybody looks at."""
+
+
 class FileChange(Struct, frozen=True):
     """One changed file. ``old``, ``new``: its content, None where there is none. ``problem``: why it cannot be read."""
 
@@ -59,7 +63,7 @@ class PrivateClone:
     def list_changes(self, *, ignore: frozenset[str] = frozenset()) -> list[FileChange]:
         """What differs from the commit, by path; not new files that git ignores. ``ignore``: others that do not count.
 
-        Raises ``WorkspaceError`` where more than ``MAX_CHANGES`` files differ.
+        Raises ``TooManyChanges`` where more than ``MAX_CHANGES`` files differ.
         """
         with self._host.open_for_reading() as repo:
             snapshot = Snapshot(repo, self.base)
@@ -86,7 +90,7 @@ class PrivateClone:
         """Make another clone at ``folder`` with what was changed in this one, for a person to look at. What they use
         there runs nothing: its ``.git`` is new, and only plain files get in. Those that do not are the result.
 
-        Raises ``WorkspaceError`` as ``list_changes`` does.
+        Raises ``TooManyChanges`` as ``list_changes`` does.
         """
         changes = self.list_changes()
         remove_tree(folder)
@@ -130,10 +134,10 @@ def make_private_clone(host: Host, folder: Path, commit: str | None = None) -> P
     return PrivateClone(host, folder, commit)
 
 
-def _too_many(new: Iterable[str]) -> WorkspaceError:
+def _too_many(new: Iterable[str]) -> TooManyChanges:
     folders = Counter(path.partition("/")[0] for path in new if "/" in path).most_common(1)
     most = f", {folders[0][1]:,} of them new in {escape_text(folders[0][0])}/" if folders else ""
-    return WorkspaceError(
+    return TooManyChanges(
         f"more than {MAX_CHANGES:,} files were changed in the clone{most}",
         remedy="Nothing of them was taken over. What is not to count goes into the workspace's .gitignore.",
     )

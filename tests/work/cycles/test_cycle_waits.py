@@ -8,6 +8,7 @@ import os
 from collections.abc import Callable
 from datetime import datetime, timedelta
 from pathlib import Path
+from threading import Event, Thread
 from typing import Any
 
 import pytest
@@ -22,6 +23,7 @@ from cleared.work.cycles.cycle_loop import CycleLoop
 from cleared.work.cycles.cycle_settings import read_cycle_settings
 from cleared.work.cycles.cycle_state import STATUSES, read_state
 from cleared.work.cycles.engines import load_engine
+from cleared.workspace.lock import writer_lock
 
 START = datetime.fromisoformat("2025-02-10T06:00:00+00:00")
 LONGEST_PAUSE = 20.0
@@ -195,6 +197,38 @@ def test_minutes_of_work_count_whatever_the_clock_is_set_to(cyc: Workspace, engi
         run.clock.leap = timedelta(days=days)
         assert run.run() == 0
         assert state(cyc)["total_seconds"] == state(cyc)["last_cycle"]["seconds"] == 0
+
+
+def test_work_that_cannot_be_taken_over_waits_and_no_engine_works_meanwhile(
+    cyc: Workspace, engine: FakeEngine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Somebody else holds the workspace for the time of two cycles; what is done is not lost, nor counted twice."""
+    cyc.config("lock.wait_seconds=0")
+    engine.plan(good("One.", write={"docs/one.md": "1"}), good("Two.", write={"docs/two.md": "2"}))
+    run = _Run(cyc, engine, max_cycles=3, interval_seconds=0.0)
+    begin, end = Event(), Event()
+
+    def hold() -> None:
+        with writer_lock(cyc.root / ".cleared", 0.0, "another", clock=run.clock):
+            begin.set()
+            end.wait(60)
+
+    def follow(text: str) -> None:
+        if "cycle 1 begins" in text:
+            holder.start()
+            begin.wait(60)
+        elif "cycle 2: failed" in text:
+            assert len(engine.calls) == 1 and "another" in text
+            end.set()
+            holder.join(60)
+
+    holder = Thread(target=hold, daemon=True)
+    monkeypatch.setattr(run.loop, "_say", follow)
+    assert run.run() == 0
+    assert len(engine.calls) == 2 and state(cyc)["total_cost"] == "0.50"
+    (card,) = cyc.cards()
+    assert card["details"]["cycles"] == ["claude-0001", "claude-0003"], card
+    assert not [name for name in ("clone", "handover.json") if (cyc.root / ".cleared/cycles" / name).exists()]
 
 
 def test_f29_a_pause_begins_no_cycle_also_after_a_restart(cyc: Workspace, engine: FakeEngine) -> None:
