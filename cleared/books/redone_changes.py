@@ -78,7 +78,7 @@ class _Redone:
                     continue
                 now = self._books.find_entry(self._renamed.find(entry.entry_id))
                 texts = {key: self._renamed.rename_text(getattr(entry, key)) for key in ("status", *AMENDABLE)}
-                if entry.status == had[number].status or now is None:
+                if entry.status == had[number].status or now is None or now.legs != entry.legs:
                     return False
                 if any(getattr(now, key) != text for key, text in texts.items()):
                     return False
@@ -193,6 +193,8 @@ class _Redone:
         now = self._books.find_entry(name)
         if now is None:
             raise WorkConflict(f"{name} is not there any more")
+        if now.legs != was.legs:  # both booked the same bank line: what was said of the one is not about the other
+            raise WorkConflict(f"{name} {now.description[:60]} is booked on other accounts there")
         amended = {key: self._renamed.rename_text(getattr(wanted, key)) for key in AMENDABLE}
         changed = {key: text for key, text in amended.items() if getattr(wanted, key) != getattr(was, key)}
         if all(getattr(now, key) == text for key, text in changed.items()) and wanted.status in (

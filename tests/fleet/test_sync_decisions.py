@@ -220,3 +220,26 @@ def test_a_question_that_both_answered_otherwise(two: Two) -> None:
     ws.ok("sync")
     assert [e["description"] for e in ws.entries()][-1] == "for yes"
     ws.in_order()
+
+
+@pytest.mark.parametrize("is_decided", [False, True])
+def test_a_decision_is_not_about_another_booking_of_the_line(two: Two, is_decided: bool) -> None:
+    """The other clone has learned where the vendor goes, and booked the line there."""
+    ws, other = two
+    for each in two:
+        if each is other:
+            known = '("GITHUB", "GitHub", 5020, 0.98),'
+            script = other.read("agents/ingest.py").replace(known, f'{known}\n    ("CAKES", "Cakes", 5070, 0.9),')
+            other.put("agents/ingest.py", script)
+            other.commit("agents/ingest.py", *other.approve("agents/ingest.py"))
+        each.drop("cakes.csv", chase(("02/06/2025", "CAKES", "-8.00")))
+        each.run("ingest")
+        if each is ws or is_decided:
+            each.ok("queue", "approve", "2025-02-002")
+    other.ok("sync")
+    before = [e for e in other.entries() if e["entry_id"] == "2025-02-002"]
+    assert 5070 in [leg["account_id"] for leg in before[0]["lines"]]
+    steps = ws.json("sync")["steps"]
+    assert "booked on other accounts there" in steps[-1]["left_out"], steps
+    assert [e for e in ws.entries() if e["entry_id"] == "2025-02-002"] == before
+    ws.in_order()
