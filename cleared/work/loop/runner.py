@@ -148,7 +148,10 @@ class _Runner:
         """Run so many cycles, or endlessly. Ends early where the machine stops or the end is requested."""
         machine, count = self._machine, 0
         machine.store.log(f"the loop is up (process {os.getpid()}) in {machine.runtime.folder}")
+        loop = loop_of(machine.runtime)
         while not self._end_requests:
+            if not (loop.folder / loop.lock).exists():
+                return  # its folder was removed: whatever is written now would bring it back
             self._read_config()
             machine.run_cycle(self._wait_for_job)
             count += 1

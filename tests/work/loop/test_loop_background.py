@@ -128,6 +128,14 @@ def test_e25_a_loop_that_was_killed_is_not_up(loop: Loop) -> None:
     assert loop.status()["up"]
 
 
+def test_a_loop_whose_folder_was_removed_ends_and_brings_nothing_back(loop: Loop) -> None:
+    process = loop.start("--sleep", "1")
+    eventually(lambda: loop.state()["status"] == "sleeping")
+    loop.folder.rename(loop.folder.with_name("gone"))
+    process.communicate(timeout=60)
+    assert not loop.folder.exists()
+
+
 def test_e25_stop_waits_for_the_job_and_now_does_not(probed: Loop) -> None:
     """E25"""
     job = probed.enqueue("slow")
