@@ -261,13 +261,15 @@ class CycleLoop:
         return self.settings.max_cycles is not None and self._cycles_done >= self.settings.max_cycles
 
     def _wait(self, following: Following) -> None:
-        """Wait, unless somebody wants the loop to stop."""
+        """Wait, also where the machine sleeps meanwhile, unless somebody wants the loop to stop."""
         if following.status == "cooldown":
             self._say(f"{following.reason}; it cools down")
         until = self._in_seconds(following.seconds)
         self._update(status=following.status, until=format_iso(until), reason=following.reason)
         end = self.host.clock.monotonic() + following.seconds
         while not self._must_stop() and (left := end - self.host.clock.monotonic()) > 0:
+            if self.host.clock.now() >= until:
+                break
             self._pause(min(_POLL_SECONDS, left))
         self._policy.end_wait(following)
         self._update(consecutive_errors=self._policy.failures)

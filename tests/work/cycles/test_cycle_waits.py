@@ -125,6 +125,15 @@ def test_f15_f17_f18_a_limit_is_waited_for(
     assert until[0] == (START + timedelta(seconds=seconds)).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
+def test_a_machine_that_sleeps_waits_no_longer_for_it(cyc: Workspace, engine: FakeEngine) -> None:
+    """What counts seconds stands still meanwhile; the account does not."""
+    engine.plan({"stdout": result("You've hit your limit. Resets 9am", error=True)}, good())
+    run = _Run(cyc, engine, max_cycles=2, interval_seconds=0.0)
+    run.during = lambda status: setattr(run.clock, "leapt", timedelta(hours=8))
+    assert run.run() == 0
+    assert run.waits["waiting_limit"] == LONGEST_PAUSE and len(engine.calls) == 2
+
+
 def test_f18_a_disabled_account_stops_it(cyc: Workspace, engine: FakeEngine) -> None:
     words = "Your organization has been disabled; usage limit 0. Resets 9pm"
     engine.plan({"stdout": result(words, error=True), "exit": 1})
