@@ -259,15 +259,20 @@ class WorkRedoing:
             theirs = [each for each in context.cards.committed_cards.list_kind(card.kind) if each.record_id == record]
             self._cards.note(card.id, theirs[-1].id if theirs else _NONE)
             return
+        title, details = self._rename(card.title), self._rename(card.details)
+        if not card.record_id and details != card.details:  # it names entries; theirs may ask the same about them
+            asked = context.cards.committed_cards.list_kind(card.kind)
+            if same := [each.id for each in asked if (each.title, each.details) == (title, details)]:
+                self._cards.note(card.id, same[-1])
+                return
         name = card.id
         if record != card.record_id:
             is_first = card.id == card_id(card.kind, str(card.record_id))
             name = card_id(card.kind, str(record)) if is_first else card_id(card.kind, str(record), card.id)
         if card.kind == QUESTION.name and name != card.id:
             raise WorkConflict(f"the question {card.id} is about a record that has another id there")
-        details = self._rename(card.details)
         self._cards.added.add(card.id)
-        now = replace(card, id=name, record_id=record, title=self._rename(card.title), details=details)
+        now = replace(card, id=name, record_id=record, title=title, details=details)
         self._cards.note(card.id, name)
         context.cards.add_card(now)
 

@@ -243,3 +243,24 @@ def test_a_decision_is_not_about_another_booking_of_the_line(two: Two, is_decide
     assert "booked on other accounts there" in steps[-1]["left_out"], steps
     assert [e for e in ws.entries() if e["entry_id"] == "2025-02-002"] == before
     ws.in_order()
+
+
+def test_a_transfer_that_both_imported_is_asked_about_once(two: Two) -> None:
+    ws, other = two
+    text, at = ws.read("config.yaml"), "\n  # A second account"
+    savings = "  - {id: savings, name: Savings, type: savings, ledger_account: 1020, format: chase_checking,"
+    ws.put_config(text.replace(at, f"\n{savings} match: {{folder: savings}}}}\n{at}", 1))
+    ws.ok("sync")
+    other.ok("sync")
+    other.ok("journal", "add", "2025-01-05", "theirs", "5070=1", "1010=-1")
+    for each in (other, ws):
+        each.drop("a.csv", chase(("01/20/2025", "TO SAVINGS", "-500.00")))
+        each.drop("savings/b.csv", chase(("01/22/2025", "FROM CHECKING", "500.00")))
+        each.run("ingest")
+    other.ok("sync")
+    (card,) = (card for card in ws.cards() if card["kind"] == "transfer")
+    ws.ok("queue", "answer", card["id"], "pair")
+    ws.ok("sync")
+    assert len(ws.json("transfers")["pairs"]) == 1
+    assert [card for card in ws.cards() if card["kind"] == "transfer"] == []
+    ws.in_order()
