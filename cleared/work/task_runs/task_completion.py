@@ -7,6 +7,7 @@ waits on a branch, with a card, for a person.
 
 from __future__ import annotations
 
+import os
 import secrets
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -15,7 +16,9 @@ from pathlib import Path
 from msgspec import Struct
 
 from cleared.base.errors import ClearedError, Place, PolicyError
+from cleared.base.process_identity import process_start
 from cleared.base.safe_files import write_atomic
+from cleared.base.short_text import parse_count
 from cleared.base.terminal import count_noun
 from cleared.base.tree_removal import remove_tree
 from cleared.cards.card import Card
@@ -271,8 +274,13 @@ def verify_delta(
 
 @contextmanager
 def fresh_tree(host: Host, repo: Repository, commit: str, name: str) -> Iterator[Path]:
-    """A private clone at ``commit``, removed afterwards."""
-    folder = state_folder(host, "task-trees") / f"{name}-{secrets.token_hex(4)}"
+    """A private clone at ``commit``, removed afterwards, as is what killed ones have left."""
+    trees = state_folder(host, "task-trees")
+    for left in trees.iterdir():
+        maker = parse_count(left.name.rpartition("-")[2])
+        if maker is None or process_start(maker) is None:
+            remove_tree(left)
+    folder = trees / f"{name}-{secrets.token_hex(4)}-{os.getpid()}"
     try:
         copy_history(repo, commit, folder)
         yield folder.resolve()

@@ -219,6 +219,23 @@ def test_an_engine_ends_with_the_orchestrator(tasks: Tasks, engine: FakeEngine) 
     assert tasks("run", "--engine", "claude", "--allow-ai").code == 6
 
 
+def test_a_killed_verification_leaves_no_tree(tasks: Tasks) -> None:
+    """The next one removes it, and none that somebody else is at."""
+    tasks.planned(task(1), task(2, verification_command="test -s docs/T-002.txt && sleep 600"))
+    trees = tasks.ws.root / ".cleared/task-trees"
+    for name in ("T-001", "T-002"):
+        tasks.ws.put(f"docs/{name}.txt", "done\n")
+    verifying = [tasks.ws.start("task", "verify", "T-002") for _ in range(2)]
+    wait_until(lambda: trees.is_dir() and len(list(trees.iterdir())) == 2)
+    verifying[0].kill()
+    verifying[0].communicate(timeout=60)
+    tasks.ok("verify", "T-001")
+    (left,) = trees.iterdir()
+    assert left.name.endswith(f"-{verifying[1].pid}")
+    verifying[1].kill()
+    verifying[1].communicate(timeout=60)
+
+
 def test_f39_an_engine_needs_the_opt_in_of_cycles(tasks: Tasks, engine: FakeEngine) -> None:
     tasks.planned(task(1))
     with unchanged(tasks.ws):
