@@ -6,6 +6,7 @@ and the entry that booked it is theirs where they have booked it. Other entries 
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from decimal import Decimal
 
@@ -47,6 +48,8 @@ def redo_changes(context: Context, before: FileSource, after: FileSource, rename
         redone.is_decision = renamed.is_repeated = True
     redone.add_lines()
     matches = redone.list_new_matches()
+    for line_id, _, amount in (each for found in matches.values() for each in found):
+        redone.net[line_id] += amount
     for month in new.list_months():
         redone.redo_month(old, new, month, matches)
     redone.stage_matches(matches)
@@ -62,28 +65,39 @@ class _Redone:
         self._known_lines: set[str] = set()
         """Lines that others have brought, too."""
         self.paths: set[str] = set()
+        self.net: defaultdict[str, Decimal] = defaultdict(Decimal)
+        """Bank line → what it booked of it, less what it took back."""
         self.is_decision = False
         """Whether others have made the same decision."""
 
     def is_decided(self, old: Books, new: Books) -> bool:
-        """Whether the entries that it changed are there as it left them, and were otherwise before."""
-        found = False
+        """Whether the entries that it changed are there as it left them, and were otherwise before. Raises
+        ``WorkConflict`` where that holds of some of them only, and it posted entries: one of these would be a second
+        reversal."""
+        same, others, has_new = "", False, False
         for month in new.list_months():
             path = new.paths.journal_path(*month)
             if self._before.read(path) == self._after.read(path):
                 continue
             had = old.committed_month(*month).entries
             for number, entry in new.committed_month(*month).entries.items():
-                if number not in had or entry == had[number]:
-                    continue
-                now = self._books.find_entry(self._renamed.find(entry.entry_id))
-                texts = {key: self._renamed.rename_text(getattr(entry, key)) for key in ("status", *AMENDABLE)}
-                if entry.status == had[number].status or now is None or now.legs != entry.legs:
-                    return False
-                if any(getattr(now, key) != text for key, text in texts.items()):
-                    return False
-                found = True
-        return found
+                if number not in had:
+                    has_new = True
+                elif entry != had[number]:
+                    now = self._books.find_entry(self._renamed.find(entry.entry_id))
+                    texts = {key: self._renamed.rename_text(getattr(entry, key)) for key in ("status", *AMENDABLE)}
+                    if (
+                        entry.status != had[number].status
+                        and now is not None
+                        and now.legs == entry.legs
+                        and all(getattr(now, key) == text for key, text in texts.items())
+                    ):
+                        same = f"{now.entry_id} {now.description[:60]} is {now.status}"
+                    else:
+                        others = True
+        if same and others and has_new:
+            raise WorkConflict(f"{same} there already, and the others are not")
+        return same != "" and not others
 
     def list_new_entries(self, old: Books, new: Books) -> Iterator[str]:
         """The ids of the entries that it added."""
@@ -163,7 +177,7 @@ class _Redone:
         if self.is_decision or (not matches and self._renamed.is_repeated):
             return self._find_same(entry)
         lines = dict.fromkeys(line_id for line_id, _, _ in matches)
-        booked = {line for line in lines if line in self._known_lines and self._bank.list_matches(line)}
+        booked = {line for line in lines if self._is_brought(line) and self._bank.list_matches(line)}
         if not booked:
             return None
         theirs = {name for line in booked for name in self._bank.list_entry_ids(line)}
@@ -175,6 +189,10 @@ class _Redone:
         if booked != lines.keys() or len(standing) != 1:
             raise WorkConflict(f"{entry.entry_id} {entry.description[:60]}: a part of it is booked there already")
         return standing[0].entry_id
+
+    def _is_brought(self, line_id: str) -> bool:
+        """Whether others have brought the line, too: in a file, or anew after it was taken back."""
+        return line_id in self._known_lines or self.net[line_id] * self._bank.posted_amount(line_id) > 0
 
     def _find_same(self, entry: Entry) -> str:
         """What the others' run for the same event, or their same decision, has posted. Raises ``WorkConflict`` where

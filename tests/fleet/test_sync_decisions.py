@@ -264,3 +264,26 @@ def test_a_transfer_that_both_imported_is_asked_about_once(two: Two) -> None:
     assert len(ws.json("transfers")["pairs"]) == 1
     assert [card for card in ws.cards() if card["kind"] == "transfer"] == []
     ws.in_order()
+
+
+def test_what_was_taken_back_in_part_is_not_taken_back_twice(two: Two) -> None:
+    """The other clone took back one file of a run and handed it in again; this one did so with the whole run."""
+    ws, other = two
+    files = {"a.csv": chase(("02/06/2025", "CAKES", "-8.00")), "b.csv": chase(("02/07/2025", "TEA", "-9.00"))}
+    for name, data in files.items():
+        ws.drop(name, data)
+    run = ws.run("ingest")["run_id"]
+    ws.ok("sync")
+    other.ok("sync")
+    other.ok("import", "undo", "a.csv", "--reason", "no")
+    other.drop("a.csv", files["a.csv"])
+    other.run("ingest")
+    other.ok("sync")
+    ws.ok("revert", run, "--reason", "no", "-y")
+    for name, data in files.items():
+        ws.drop(name, data)
+    ws.run("ingest")
+    ws.ok("sync")
+    standing = [e["description"] for e in ws.entries() if e["status"] == "pending-review"]
+    assert sorted(standing) == ["CAFE", "CAKES", "CORNER SHOP", "TEA"], standing
+    ws.in_order()
