@@ -7,8 +7,8 @@ from typing import Annotated
 import typer
 
 from cleared.base.terminal import print_json, print_line
+from cleared.changes.sync.clone_sync import describe_report, sync_clone
 from cleared.cli.options import JsonOption, WorkspaceOption, open_host
-from cleared.fleet.clone_sync import describe_report, sync_clone
 
 
 def sync_workspace(

@@ -19,7 +19,7 @@ from cleared.base.errors import ClearedError, PolicyError, UsageError
 from cleared.changes import commit_messages
 from cleared.changes.audit.commit_origins import CommitOrigins
 from cleared.changes.consumed_events import AlreadyRun, is_consumed, parse_events
-from cleared.changes.decisions.decision_context import UNDO_TRAILER, Decision, DecisionContext, commit_decision
+from cleared.changes.decisions.decision_context import REVERTS, UNDO_TRAILER, Decision, DecisionContext, commit_decision
 from cleared.changes.host import Host
 from cleared.changes.record_sources import CommittedSource
 from cleared.changes.trace import find_gap
@@ -33,8 +33,6 @@ from cleared.trust.person_only import refuse_in_job
 
 TAKEN_BACK: Final = "its run was taken back"
 """The resolution of cards that a run opened."""
-REVERTS: Final = "Reverts"
-"""The trailer of a decision that takes back a run: its id, and as what it was named."""
 AGAIN: Final = "Again"
 """The trailer of such a decision that has agents run again: which."""
 

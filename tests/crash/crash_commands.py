@@ -65,7 +65,7 @@ ELSEWHERE = {
     "task renumber": "two clones: tests/work/task_runs/test_task_renumbering.py",
     "work status": "reads",
     "task next": "reads",
-    "sync": "two clones: tests/fleet/test_sync_refusals.py",
+    "sync": "two clones: tests/changes/sync/test_sync_refusals.py",
     "task claim": "writes to the ledger, and commits nothing: test_crash_tasks",
 }
 

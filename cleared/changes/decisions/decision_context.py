@@ -26,6 +26,9 @@ from cleared.trust.keys import KeyLocked
 UNDO_TRAILER: Final = "Cards"
 """The trailer of a decision that ``queue undo`` can undo: the cards that it settled and the entries it was about."""
 
+REVERTS: Final = "Reverts"
+"""The trailer of a decision that takes back a run: its id, and as what it was named."""
+
 SHOWN_TRAILER: Final = "Shown"
 """The trailer with a digest of what a person was shown before a passkey signed the decision."""
 

@@ -11,12 +11,12 @@ from cleared.base.errors import Place
 from cleared.changes.attestation import ORIGIN_TRAILERS, accepted_workspaces
 from cleared.changes.attestation_lines import Attestation, added_lines, parse_attestation
 from cleared.changes.audit.own_commits import attests_all
+from cleared.changes.decisions.decision_context import REVERTS
 from cleared.changes.host import Host
 from cleared.domains.installed_domains import ManagedFiles
 from cleared.domains.renamed_records import WorkConflict
 from cleared.git import Repository, Snapshot, parse_parents
 from cleared.git.commit_text import parse_trailers
-from cleared.review.reverting import REVERTS
 from cleared.trust.keys import run_public_key
 from cleared.trust.reviewers import KEY
 

@@ -20,9 +20,9 @@ from cleared.changes.change_digests import CARDS, DECISIONS, CommittedRows, Row
 from cleared.changes.host import Host, refuse_tracked_state
 from cleared.changes.lost_rows import find_lost_rows, forget_seen, refuse_lost_rows
 from cleared.changes.session import refuse_changed_files
+from cleared.changes.sync.redone_work import RedoneStep, WorkRedoing
+from cleared.changes.sync.unpushed_work import list_steps
 from cleared.domains.renamed_records import WorkConflict
-from cleared.fleet.redone_work import RedoneStep, WorkRedoing
-from cleared.fleet.unpushed_work import list_steps
 from cleared.git import CommitHeader, HeadMoved, Repository, Snapshot, commit_changes
 from cleared.git.remote_branch import RemoteBranch, fetch_branch, find_remote_branch, push_commit
 from cleared.trust.approval_record import CONFIG, try_parse_record

@@ -15,8 +15,8 @@ from reviewers import People
 from stepped import list_steps, run_stepped
 from synced import follow, run_git, tip_of
 
+from cleared.changes.sync import clone_sync, redone_work
 from cleared.changes.workspace_opening import open_workspace
-from cleared.fleet import clone_sync, redone_work
 from cleared.gate.manual_runs import run_command
 from cleared.git import remote_branch
 from cleared.workspace.location import cleared_home

@@ -29,9 +29,9 @@ from cleared.changes.decisions.authorization import find_authorization
 from cleared.changes.host import Host
 from cleared.changes.record_sources import CommittedSource
 from cleared.changes.session import make_context, new_run_id
+from cleared.changes.sync.unpushed_work import Step
 from cleared.domains.installed_domains import ManagedFiles, load_domains
 from cleared.domains.renamed_records import RenamedRecords, WorkConflict, describe_renames
-from cleared.fleet.unpushed_work import Step
 from cleared.git import Repository, Snapshot
 from cleared.git.commit_text import Author, split_message
 from cleared.git.side_branch import write_commit
