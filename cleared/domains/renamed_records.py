@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
+from string import ascii_lowercase
 from typing import Any, Final
 
 from cleared.base.errors import PolicyError
 
 _NUMBER: Final = re.compile(r"[0-9]+$", re.ASCII)
+_WORD: Final = re.compile(r"[A-Za-z0-9]+(?:-[A-Za-z0-9]+)*", re.ASCII)
+"""What may be an id in a text."""
 
 
 class WorkConflict(PolicyError):
@@ -22,8 +25,6 @@ class RenamedRecords:
         self.now: dict[str, str] = {}
         self.doubles: set[str] = set()
         """Those of records that others have made, too: what they are called now is theirs."""
-        self._pattern: re.Pattern[str] | None = None
-
         self.added: set[str] = set()
         """Records that were added, by the ids that they had; of those that were left out ``find`` knows nothing."""
         self._left_out: set[str] = set()
@@ -45,7 +46,7 @@ class RenamedRecords:
     def note(self, old: str, new: str) -> None:
         """``old`` is called ``new`` now."""
         if old != new:
-            self.now[old], self._pattern = new, None
+            self.now[old] = new
 
     def note_double(self, old: str, theirs: str) -> None:
         """``old`` is a record that others have made, too, as ``theirs``."""
@@ -60,12 +61,12 @@ class RenamedRecords:
 
     def rename_text(self, text: str) -> str:
         """A text with the ids in it as they are now; of the parts of a record, such as the legs of an entry, too."""
-        if not self.now or not text:
-            return text
-        if self._pattern is None:
-            names = "|".join(re.escape(each) for each in sorted(self.now, key=len, reverse=True))
-            self._pattern = re.compile(rf"(?<![\w-])({names})(?![\d-])")
-        return self._pattern.sub(lambda found: self.now[found[1]], text)
+        return _WORD.sub(self._rename_word, text) if self.now else text
+
+    def _rename_word(self, found: re.Match[str]) -> str:
+        word = found[0]
+        record = word.rstrip(ascii_lowercase)  # a leg is called as its entry, and a letter
+        return self.now.get(word) or (self.now[record] + word[len(record) :] if record in self.now else word)
 
     def rename_all(self, value: Any) -> Any:
         """Plain data with the ids in its texts as they are now."""
@@ -78,18 +79,19 @@ class RenamedRecords:
         return value
 
 
-def describe_renames(renamed: Mapping[str, str]) -> str:
-    """``old=new`` of each; ``first…last=first…last`` of those that follow each other on both sides."""
+def group_renames(renamed: Mapping[str, str]) -> list[tuple[str, str]]:
+    """What records were called and are called now; ``first…last`` of those that follow each other on both sides."""
     groups: list[list[tuple[str, str]]] = []
     for pair in renamed.items():
         if groups and all(map(_follows, groups[-1][-1], pair)):
             groups[-1].append(pair)
         else:
             groups.append([pair])
-    return " ".join(
-        "=".join(first if first == last else f"{first}…{last}" for first, last in zip(group[0], group[-1], strict=True))
-        for group in groups
-    )
+    return [group[0] if len(group) == 1 else _join_ends(group[0], group[-1]) for group in groups]
+
+
+def _join_ends(first: tuple[str, str], last: tuple[str, str]) -> tuple[str, str]:
+    return f"{first[0]}…{last[0]}", f"{first[1]}…{last[1]}"
 
 
 def _follows(name: str, next_name: str) -> bool:

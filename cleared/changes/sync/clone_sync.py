@@ -22,7 +22,7 @@ from cleared.changes.lost_rows import find_lost_rows, forget_seen, refuse_lost_r
 from cleared.changes.session import refuse_changed_files
 from cleared.changes.sync.redone_work import RedoneStep, WorkRedoing
 from cleared.changes.sync.unpushed_work import list_steps
-from cleared.domains.renamed_records import WorkConflict
+from cleared.domains.renamed_records import WorkConflict, group_renames
 from cleared.git import CommitHeader, HeadMoved, Repository, Snapshot, commit_changes
 from cleared.git.remote_branch import RemoteBranch, fetch_branch, find_remote_branch, push_commit
 from cleared.trust.approval_record import CONFIG, try_parse_record
@@ -245,8 +245,8 @@ def describe_report(report: SyncReport, *, dry_run: bool) -> list[str]:
     for each in report.steps:
         said = f"done again ({each.commit[:10]})" if each.commit else "dropped: others had done it"
         lines.append(f"  {each.step.subject[:80]}: {f'left out: {each.conflict}' if each.conflict else said}")
-    for old, new in report.renamed.items():
-        lines.append(f"  {old} is {new} now")
+    for old, new in group_renames(report.renamed):
+        lines.append(f"  {old} {'are' if '…' in old else 'is'} {new} now")
     if report.pushed:
         verb = "To be pushed" if dry_run else "Pushed"
         lines.append(f"{verb} to {report.remote}: {count_noun(report.pushed, 'commit')}.")

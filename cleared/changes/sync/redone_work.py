@@ -30,8 +30,8 @@ from cleared.changes.host import Host
 from cleared.changes.record_sources import CommittedSource
 from cleared.changes.session import make_context, new_run_id
 from cleared.changes.sync.unpushed_work import Step
-from cleared.domains.installed_domains import ManagedFiles, load_domains
-from cleared.domains.renamed_records import RenamedRecords, WorkConflict, describe_renames
+from cleared.domains.installed_domains import load_domains
+from cleared.domains.renamed_records import RenamedRecords, WorkConflict, group_renames
 from cleared.git import Repository, Snapshot
 from cleared.git.commit_text import Author, split_message
 from cleared.git.side_branch import write_commit
@@ -60,7 +60,6 @@ class WorkRedoing:
 
     def __init__(self, host: Host, repo: Repository, theirs: str) -> None:
         self._host, self._repo, self.snapshot = host, repo, Snapshot(repo, theirs)
-        self._managed = ManagedFiles(host.layout)
         self.renamed = RenamedRecords()
         self._cards = RenamedRecords()
         """Cards that have another id now."""
@@ -163,7 +162,7 @@ class WorkRedoing:
         new = {old: now for old, now in self.renamed.now.items() if old not in known}
         plan = draft.CommitPlan(
             commit_messages.done_again(self._rename(step.said.subject)),
-            [*marks, *((RENAMED, text) for text in [describe_renames(new)] if text)],
+            [*marks, *((RENAMED, text) for text in [" ".join(map("=".join, group_renames(new)))] if text)],
             files,
             sign=self._find_signer(step) if step.signing_key else None,
         )
