@@ -110,6 +110,7 @@ def test_no_reader_sees_half_a_file(life: tuple[Life, Loops]) -> None:
     assert len(one.ids) == 2 * EACH + 1
     one.drain(loops, **bridge)  # a quick loop has ended before the last are put in
     one.check()
+    reader.look()
     results = one.results()
     assert {results[job]["status"] for job in one.ids} == {"succeeded"}
     assert one.state()["cycles"] >= CYCLES and reader.cycles > CYCLES // 2 and reader.ended > EACH // 2

@@ -163,8 +163,8 @@ def test_markup_in_every_text_is_text(posted: Workspace) -> None:
             assert page.status == 303 or all(each.startswith(inside) for each in elements.asked), (path, elements.asked)
             assert not {"\u202e", "\u2066", "\x1b"} & set(page.body), path
             shown += "{{7*7}}" in page.text
-            todo += elements.links - seen
-        assert shown > 8
+            todo += sorted(elements.links - seen)
+        assert shown > 5, "the texts are on many pages"
         queue = server.get(f"/queue?card={card}")
         answer = server.submit(queue, "/queue", ("choice", "reject"), ("reason", hostile))
         assert Elements(answer.body).odd == []

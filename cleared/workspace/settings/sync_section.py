@@ -10,7 +10,7 @@ class Sync(Section):
     """Other clones of these books."""
 
     remote: str | None = program(default=None)
-    """The other repository with which ``cleared up`` joins this clone by itself: a name that git knows, such as
-    ``origin``. None: only ``cleared sync`` does."""
+    """The other repository with which the service joins this clone by itself: a name that git knows, such as
+    ``origin``. None: it joins none."""
     minutes: int = protected(default=10)
     """How long it waits before the next time."""

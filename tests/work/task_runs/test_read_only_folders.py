@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import shutil
-import sys
 from pathlib import Path
 
 import pytest
@@ -49,10 +48,9 @@ def test_what_is_there_is_read_and_run_and_never_changed(tasks: Tasks) -> None:
     tasks.ws.put(".venv/bin/tool", "#!/bin/sh\necho tool\n")
     (tasks.ws.root / ".venv/bin/tool").chmod(0o755)
     tasks.ws.put(".venv/.env", "SECRET=1\n")
-    tasks.ws.config(f"tasks.read_only_folders=[.venv, {sys.prefix}, {sys.base_prefix}]")
+    tasks.ws.config("tasks.read_only_folders=[.venv]")
     command = f"""
     test "$(.venv/bin/tool)" = tool || exit 1
-    {sys.executable} -c pass || exit 2
     echo x > .venv/more && exit 3
     echo x >> .venv/bin/tool && exit 4
     rm -f .venv/bin/tool && exit 5
