@@ -234,6 +234,7 @@ def test_git_is_started_in_one_place() -> None:
         "git/git_process.py",
         "base/process_identity.py",
         "cli/service_manager.py",
+        "service/regular_sync.py",
         "work/loop/control.py",
         "processes/fenced_start.py",
         "workspace/process_lock.py",

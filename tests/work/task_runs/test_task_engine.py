@@ -139,6 +139,8 @@ def test_what_a_stopped_engine_has_used_counts(tasks: Tasks, engine: FakeEngine,
     engine.plan({"stdout": result(cost=0.25), "hang": True})
     run = tasks.ws.start("task", "run", "--engine", "claude", "--allow-ai", "--workers", workers)
     wait_until(lambda: (engine.folder / "hangs").exists(), run)
+    state = tasks.ws.root / ".cleared"  # what it printed was taken: nobody counts what was not
+    wait_until(lambda: any(b"0.25" in f.read_bytes() for f in state.rglob("T-001*") if f.is_file()), run)
     run.send_signal(signal.SIGINT)
     run.communicate(timeout=60)
     assert tasks.states() == {"T-001": "pending"}
