@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -18,15 +17,6 @@ from terminals import run_on_terminal
 
 PRD = "# Greetings\n\nSay hello, in two steps.\n"
 ENGINE = ("--engine", "claude", "--allow-ai")
-
-
-@pytest.fixture
-def engine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> FakeEngine:
-    monkeypatch.setenv("HOME", str(tmp_path / "home"))
-    monkeypatch.delenv("CLEARED_ALLOW_AI", raising=False)
-    fake = FakeEngine(tmp_path / "home/.claude")
-    monkeypatch.setenv("CLAUDE_BIN", str(fake.binary))
-    return fake
 
 
 @pytest.fixture

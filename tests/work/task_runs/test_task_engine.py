@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import signal
 import sys
-from pathlib import Path
 
 import pytest
 from fake_engine import FakeEngine, result, start, wait_until
@@ -14,15 +13,6 @@ from running import has_ended
 from tasking import Tasks, task
 
 AGENT = '"""\nname: greet\ntrigger: on_demand\n"""\nctx_log("hello")\n'
-
-
-@pytest.fixture
-def engine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> FakeEngine:
-    monkeypatch.setenv("HOME", str(tmp_path / "home"))
-    monkeypatch.delenv("CLEARED_ALLOW_AI", raising=False)
-    fake = FakeEngine(tmp_path / "home/.claude")
-    monkeypatch.setenv("CLAUDE_BIN", str(fake.binary))
-    return fake
 
 
 @pytest.fixture

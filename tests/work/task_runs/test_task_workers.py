@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import signal
 import sys
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -31,14 +30,6 @@ pathlib.Path("docs/shared.txt").open("a").write(me)
 (home / "busy").unlink()
 """
 """Fails where another one is at work."""
-
-
-@pytest.fixture
-def engine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> FakeEngine:
-    monkeypatch.setenv("HOME", str(tmp_path / "home"))
-    fake = FakeEngine(tmp_path / "home/.claude")
-    monkeypatch.setenv("CLAUDE_BIN", str(fake.binary))
-    return fake
 
 
 @pytest.fixture
