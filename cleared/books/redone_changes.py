@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from decimal import Decimal
+from typing import NamedTuple
 
 from cleared.base.csv_text import read_records
 from cleared.base.file_source import FileSource
@@ -24,7 +25,7 @@ from cleared.books.ledger.bank_lines import (
     parse_undone,
 )
 from cleared.books.ledger.chart import OPENING_BALANCES
-from cleared.books.ledger.entry import AMENDABLE, OPENING, Entry
+from cleared.books.ledger.entry import AMENDABLE, OPENING, Entry, entry_of_leg
 from cleared.books.ledger.periods import Periods, parse_periods
 from cleared.books.ledger.staged_bank_lines import RELEASED
 from cleared.books.ledger.staged_journal import Books
@@ -41,21 +42,42 @@ def redo_changes(context: Context, before: FileSource, after: FileSource, rename
     old, _ = open_books(staged.layout, before)
     new, _ = open_books(staged.layout, after)
     redone = _Redone(staged, before, after, renamed)
-    renamed.added.update(redone.list_new_entries(old, new))
+    months = [
+        _Month(path, *(each.committed_month(*key).entries for each in (old, new)))
+        for key in new.list_months()
+        if before.read(path := new.paths.journal_path(*key)) != after.read(path)
+    ]
+    renamed.added.update(entry.entry_id for month in months for entry in month.list_added())
     if old.chart.accounts != new.chart.accounts:  # of one that is left out, the number may mean another one there
         renamed.added.update(str(n) for n, each in new.chart.accounts.items() if old.chart.accounts.get(n) != each)
-    if context.event["kind"] == "decision" and redone.is_decided(old, new):
+    if context.event["kind"] == "decision" and redone.is_decided(months):
         redone.is_decision = renamed.is_repeated = True
     redone.add_lines()
     matches = redone.list_new_matches()
     for line_id, _, amount in (each for found in matches.values() for each in found):
         redone.net[line_id] += amount
-    for month in new.list_months():
-        redone.redo_month(old, new, month, matches)
+    for month in months:
+        redone.redo_month(month, matches)
     redone.stage_matches(matches)
     redone.stage_facts()
     redone.refuse_moved_sums(old)
     return redone.paths
+
+
+class _Month(NamedTuple):
+    """A month whose journal it changed: the entries by their numbers, before and after it."""
+
+    path: str
+    had: Mapping[int, Entry]
+    has: Mapping[int, Entry]
+
+    def list_added(self) -> list[Entry]:
+        return [entry for number, entry in self.has.items() if number not in self.had]
+
+    def list_changed(self) -> list[tuple[Entry, Entry]]:
+        """Each as it was, and as it is."""
+        pairs = ((was, self.has.get(number)) for number, was in self.had.items())
+        return [(was, now) for was, now in pairs if now is not None and now != was]
 
 
 class _Redone:
@@ -70,43 +92,26 @@ class _Redone:
         self.is_decision = False
         """Whether others have made the same decision."""
 
-    def is_decided(self, old: Books, new: Books) -> bool:
+    def is_decided(self, months: Sequence[_Month]) -> bool:
         """Whether the entries that it changed are there as it left them, and were otherwise before. Raises
         ``WorkConflict`` where that holds of some of them only, and it posted entries: one of these would be a second
         reversal."""
-        same, others, has_new = "", False, False
-        for month in new.list_months():
-            path = new.paths.journal_path(*month)
-            if self._before.read(path) == self._after.read(path):
-                continue
-            had = old.committed_month(*month).entries
-            for number, entry in new.committed_month(*month).entries.items():
-                if number not in had:
-                    has_new = True
-                elif entry != had[number]:
-                    now = self._books.find_entry(self._renamed.find(entry.entry_id))
-                    texts = {key: self._renamed.rename_text(getattr(entry, key)) for key in ("status", *AMENDABLE)}
-                    if (
-                        entry.status != had[number].status
-                        and now is not None
-                        and now.legs == entry.legs
-                        and all(getattr(now, key) == text for key, text in texts.items())
-                    ):
-                        same = f"{now.entry_id} {now.description[:60]} is {now.status}"
-                    else:
-                        others = True
-        if same and others and has_new:
+        same, others = "", False
+        for was, entry in (pair for month in months for pair in month.list_changed()):
+            now = self._books.find_entry(self._renamed.find(entry.entry_id))
+            texts = {key: self._renamed.rename_text(getattr(entry, key)) for key in ("status", *AMENDABLE)}
+            if (
+                entry.status != was.status
+                and now is not None
+                and now.legs == entry.legs
+                and all(getattr(now, key) == text for key, text in texts.items())
+            ):
+                same = f"{now.entry_id} {now.description[:60]} is {now.status}"
+            else:
+                others = True
+        if same and others and any(month.list_added() for month in months):
             raise WorkConflict(f"{same} there already, and the others are not")
         return same != "" and not others
-
-    def list_new_entries(self, old: Books, new: Books) -> Iterator[str]:
-        """The ids of the entries that it added."""
-        for month in new.list_months():
-            path = new.paths.journal_path(*month)
-            if self._before.read(path) != self._after.read(path):
-                had = old.committed_month(*month).entries
-                added = new.committed_month(*month).entries.items()
-                yield from (entry.entry_id for number, entry in added if number not in had)
 
     def add_lines(self) -> None:
         """Stage the bank lines that it brought, and the files that these came from."""
@@ -133,7 +138,7 @@ class _Redone:
         found: dict[str, list[_Match]] = {}
         for path in self._list_match_files():
             for match in iter_matches(self._cut(path), path):
-                found.setdefault(match[1].rstrip("abcdefghijklmnopqrstuvwxyz"), []).append(match)
+                found.setdefault(entry_of_leg(match[1]), []).append(match)
         return found
 
     def _list_match_files(self) -> Iterator[str]:
@@ -143,20 +148,13 @@ class _Redone:
             if path == self._bank.paths.matches or (name.startswith("matches-") and "/" not in name):
                 yield path
 
-    def redo_month(
-        self, old: Books, new: Books, month: tuple[int, int], matches: Mapping[str, Sequence[_Match]]
-    ) -> None:
+    def redo_month(self, month: _Month, matches: Mapping[str, Sequence[_Match]]) -> None:
         """Stage the entries of a month that it added or changed."""
-        path = new.paths.journal_path(*month)
-        if self._before.read(path) == self._after.read(path):
-            return
-        self.paths.add(path)
-        had = old.committed_month(*month).entries
-        for number, entry in new.committed_month(*month).entries.items():
-            if number not in had:
-                self._add_entry(entry, matches.get(entry.entry_id, ()))
-            elif entry != had[number]:
-                self._change_entry(had[number], entry)
+        self.paths.add(month.path)
+        for was, entry in month.list_changed():
+            self._change_entry(was, entry)
+        for entry in month.list_added():
+            self._add_entry(entry, matches.get(entry.entry_id, ()))
 
     def _add_entry(self, entry: Entry, matches: Sequence[_Match]) -> None:
         if (double := self._find_double(entry, matches)) is not None:

@@ -24,7 +24,7 @@ from cleared.books.importing.kept_bank_files import find_altered_bank_files
 from cleared.books.index.journal_index import open_index
 from cleared.books.ledger.chart import Account, parse_chart
 from cleared.books.ledger.checks import check_against_commit, check_books
-from cleared.books.ledger.entry import HEADER
+from cleared.books.ledger.entry import HEADER, entry_of_leg
 from cleared.books.ledger.receipts import parse_receipts
 from cleared.books.staged_books import journal_bounds, open_books
 from cleared.domains.record_audit import NamedRow, RecordAudit, RowKind, SharedFile, Violation
@@ -119,7 +119,7 @@ _STATUS_COLUMN: Final = HEADER.index("status")
 def _read_entries(text: str) -> Iterator[NamedRow]:
     for row in _read_csv(text):
         if len(row) > max(_COMPARED_COLUMNS):
-            yield tuple(row[i] for i in _COMPARED_COLUMNS), row[0].rstrip("abcdefghijklmnopqrstuvwxyz")
+            yield tuple(row[i] for i in _COMPARED_COLUMNS), entry_of_leg(row[0])
 
 
 def _read_lines(text: str) -> Iterator[NamedRow]:

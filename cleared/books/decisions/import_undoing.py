@@ -29,7 +29,7 @@ from cleared.books.ledger.bank_lines import (
 from cleared.books.ledger.booked_lines import DECIDED
 from cleared.books.ledger.chains import REVERSES
 from cleared.books.ledger.corrections import find_corrections, void_with_corrections
-from cleared.books.ledger.entry import AMENDED, Entry, parse_entry_id
+from cleared.books.ledger.entry import AMENDED, Entry, entry_of_leg, parse_entry_id
 from cleared.books.ledger.staged_bank_lines import RELEASED
 from cleared.books.ledger.staged_journal import Books
 from cleared.books.ledger.voided_lines import unmatch_entries
@@ -190,7 +190,7 @@ class ImportUndoing:
         ids: dict[str, None] = {}
         for line in lines:
             for leg_id, _ in self.bank.list_matches(line.line_id):
-                ids[leg_id.rstrip("abcdefghijklmnopqrstuvwxyz")] = None
+                ids[entry_of_leg(leg_id)] = None
         for run in sorted(self.runs):
             ids |= dict.fromkeys(self._list_lineless_entries(run))
         entries = [books.find_entry(entry_id) for entry_id in ids]
@@ -288,7 +288,7 @@ class ImportUndoing:
         return stays
 
     def _is_posted_by(self, line: BankLine, entries: Collection[str]) -> bool:
-        legs = (leg.rstrip("abcdefghijklmnopqrstuvwxyz") for leg, _ in self.bank.list_matches(line.line_id))
+        legs = (entry_of_leg(leg_id) for leg_id, _ in self.bank.list_matches(line.line_id))
         return any(entry in entries for entry in legs)
 
     def _list_reconciled(self, lines: Iterable[BankLine]) -> list[AgreedBalance]:

@@ -13,7 +13,7 @@ from cleared.base.csv_text import format_record
 from cleared.base.date_spans import DateSpan
 from cleared.books.exports.exported_journal import ExportedBooks
 from cleared.books.index.journal_index import EntryFilter
-from cleared.books.ledger.entry import parse_entry_id
+from cleared.books.ledger.entry import entry_of_leg, parse_entry_id
 from cleared.books.ledger.staged_bank_lines import BankBook
 from cleared.books.reports.cell_texts import protect_text
 from cleared.books.reports.report import Cell
@@ -116,7 +116,7 @@ def _list_bank_lines(exported: ExportedBooks, period: DateSpan) -> Iterator[Sequ
             if not period.start <= line.posted_date <= period.end:
                 continue
             legs = bank.list_matches(line.line_id)
-            entries = dict.fromkeys(leg_id.rstrip("abcdefghijklmnopqrstuvwxyz") for leg_id, _ in legs)
+            entries = dict.fromkeys(entry_of_leg(leg_id) for leg_id, _ in legs)
             outcome = bank.find_outcome(line.line_id)
             yield (
                 account,

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from datetime import date
 from decimal import Decimal
 from functools import cache, lru_cache
+from string import ascii_lowercase
 from typing import Any, Final, NamedTuple
 
 from msgspec import Struct
@@ -165,6 +166,11 @@ def parse_entry_id(text: str) -> tuple[int, int, int, str] | None:
     if not match or int(match[1]) < 1:
         return None
     return int(match[1]), int(match[2]), int(match[3]), match[4]
+
+
+def entry_of_leg(leg_id: str) -> str:
+    """The id of the entry that a leg is of."""
+    return leg_id.rstrip(ascii_lowercase)
 
 
 class Bounds(Struct, frozen=True):

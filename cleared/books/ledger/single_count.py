@@ -10,7 +10,7 @@ from decimal import Decimal
 from cleared.base import money
 from cleared.books.ledger.bank_lines import BankLine
 from cleared.books.ledger.chains import ChainEntry, Chains, find_double_count, list_links
-from cleared.books.ledger.entry import Entry
+from cleared.books.ledger.entry import Entry, entry_of_leg
 from cleared.books.ledger.staged_bank_lines import BankBook
 from cleared.books.ledger.staged_journal import Books
 from cleared.domains.record_audit import Violation
@@ -50,7 +50,7 @@ class ChainCheck:
         self._chains = Chains()
         self._entries: dict[str, ChainEntry] = {}
         self._lines = {line_id: pairs for line_id, pairs in bank.matches.items() if len(pairs) > 1}
-        self._days = {_entry_of(leg_id): date.min for pairs in self._lines.values() for leg_id, _ in pairs}
+        self._days = {entry_of_leg(leg_id): date.min for pairs in self._lines.values() for leg_id, _ in pairs}
 
     def add_entry(self, entry: Entry) -> None:
         if entry.entry_id in self._days:
@@ -78,7 +78,7 @@ def _check_line(line: BankLine, matches: Iterable[tuple[str, Decimal]], days: Ma
     """
     posted: dict[date, list[Decimal]] = defaultdict(list)
     for leg_id, amount in matches:
-        day = days.get(_entry_of(leg_id))
+        day = days.get(entry_of_leg(leg_id))
         if day is not None:
             posted[day].append(amount)
     low, high = sorted((Decimal(0), line.amount))
@@ -86,7 +86,7 @@ def _check_line(line: BankLine, matches: Iterable[tuple[str, Decimal]], days: Ma
     for day in sorted(posted):
         total = money.total([total, *posted[day]])
         if not low <= total <= high:
-            ids = list(dict.fromkeys(_entry_of(leg_id) for leg_id, _ in matches))
+            ids = list(dict.fromkeys(entry_of_leg(leg_id) for leg_id, _ in matches))
             return [
                 Violation(
                     "counts_once",
@@ -105,10 +105,6 @@ def _check_chain(members: Sequence[ChainEntry]) -> list[Violation]:
         return []
     message = f"with {_name_entries(double.entries)} it does not count once: {double.reason}"
     return [Violation("counts_once", message, _REMEDY, record_id=double.entries[-1])]
-
-
-def _entry_of(leg_id: str) -> str:
-    return leg_id.rstrip("abcdefghijklmnopqrstuvwxyz")
 
 
 def _chain_entry(entry: Entry) -> ChainEntry:
