@@ -32,7 +32,7 @@ from cleared.changes.session import make_context, new_run_id
 from cleared.changes.sync.unpushed_work import Step
 from cleared.domains.installed_domains import load_domains
 from cleared.domains.renamed_records import RenamedRecords, WorkConflict, group_renames
-from cleared.git import Repository, Snapshot
+from cleared.git import CommitHeader, Repository, Snapshot
 from cleared.git.commit_text import Author, split_message
 from cleared.git.side_branch import write_commit
 from cleared.jobs.tasks.task_definition import TASKS_FOLDER
@@ -92,8 +92,6 @@ class WorkRedoing:
             cards.leave_out(self._cards.added - cards.added)
             self.renamed, self._cards = renamed, cards
             return RedoneStep(step, None, f"{error}")
-        if commit is not None:
-            self.snapshot = Snapshot(self._repo, commit)
         return RedoneStep(step, commit)
 
     def _can_leave_out(self, step: Step) -> bool:
@@ -131,8 +129,7 @@ class WorkRedoing:
             return None
         author, when = _read_author(step.header)
         body, trailers = split_message(step.message)
-        parents = [str(self.snapshot.commit)]
-        return write_commit(self._repo, parents, files, author, when, body, trailers, modes_of=step.after)
+        return self._write_commit(CommitHeader(body, trailers, author, when), files, step.after)
 
     # -- a run or decision ------------------------------------------------------------------------------------------
 
@@ -170,10 +167,14 @@ class WorkRedoing:
 
     def _commit(self, context: Context, plan: draft.CommitPlan) -> str:
         made, header = draft.prepare_commit(self._host, self._repo, self.snapshot, context, plan)
-        parents = [str(self.snapshot.commit)]
-        commit = write_commit(
-            self._repo, parents, made.changes, header.author, header.when, header.message, header.trailers
-        )
+        return self._write_commit(header, made.changes)
+
+    def _write_commit(
+        self, header: CommitHeader, changes: Mapping[str, bytes | None], modes_of: Snapshot | None = None
+    ) -> str:
+        """Write the next commit of the chain, and go on from it."""
+        said = header.author, header.when, header.message, header.trailers
+        commit = write_commit(self._repo, [str(self.snapshot.commit)], changes, *said, modes_of=modes_of)
         self.snapshot = Snapshot(self._repo, commit)
         return commit
 
