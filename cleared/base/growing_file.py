@@ -10,6 +10,11 @@ _MOST_BYTES: Final = 4 << 20
 """Of the end of a file, in which its last lines are looked for."""
 
 
+def decode_line(line: bytes) -> str:
+    """A line as text, whatever bytes are in it."""
+    return line.decode("utf-8", "replace")
+
+
 class GrowingFile:
     """Reads one file; lines that are not whole yet are left for the next time."""
 

@@ -58,7 +58,7 @@ def plan_tasks(
         digest = ""  # it was that of the text
         file = draft.relative_to(Path.cwd()).as_posix() if draft.is_relative_to(Path.cwd()) else str(draft)
         print_message(f"The list is in {file}; nothing of it is taken yet.")
-    tasks = None if file is None else read_plan(_read_input(file), "-" if file == "-" else Path(file).name)
+    tasks = None if file is None else read_plan(_read_input(file), Path(file).name)
     command = f"cleared task plan{f' {file}' if file is not None else ''}"
     with sealing_shown(host, tasks, digest, command, json=json, file=file or "", is_new=text is not None):
         planned = task_planning.plan_tasks(host, tasks)
@@ -81,7 +81,7 @@ def add_task(
         raise typer.BadParameter("give FILE, or --card CARD")
     host = open_host(workspace)
     if file is not None:
-        task, card_id = parse_task(_read_input(file), "-" if file == "-" else Path(file).name), None
+        task, card_id = parse_task(_read_input(file), Path(file).name), None
     else:
         task, card_id = read_proposed_task(host, str(card))
     command = f"cleared task add {file if file is not None else f'--card {card}'}"

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from cleared.base.terminal import print_json, print_line, print_message, print_table
-from cleared.changes.host import Host
 from cleared.cli.command_groups import DefaultingGroup
 from cleared.cli.log_following import follow_logs
 from cleared.cli.loop_options import open_loop
 from cleared.cli.options import FollowOption, JsonOption, LinesOption, WaitOption, WorkspaceOption
-from cleared.work.loop.loop_settings import LoopSettings
 
 
 class WorkGroup(DefaultingGroup):
@@ -25,16 +22,12 @@ class WorkGroup(DefaultingGroup):
 app = typer.Typer(cls=WorkGroup, rich_markup_mode=None)
 
 
-def _open_work(workspace: Path | None) -> tuple[Host, LoopSettings]:
-    return open_loop(workspace)
-
-
 @app.command("status")
 def show_work(json: JsonOption = False, workspace: WorkspaceOption = None) -> None:
     """Show who works, and every job, cycle and task that is not done: its state, what is next, why it waits."""
     from cleared.work.overview import read_overview
 
-    found = read_overview(*_open_work(workspace))
+    found = read_overview(*open_loop(workspace))
     if json:
         print_json(found)
         return
@@ -59,7 +52,7 @@ def stop_all_work(
     """Have jobs, cycles and tasks end after what is on; what waits stays in its queue. Agents go on: cleared down."""
     from cleared.work.work_control import stop_work
 
-    host, settings = _open_work(workspace)
+    host, settings = open_loop(workspace)
     for line in stop_work(host, settings, now=now, wait=wait):
         print_message(line)
 
@@ -69,7 +62,7 @@ def pause_all_work(workspace: WorkspaceOption = None) -> None:
     """Let no further job or cycle begin until cleared work resume, also after a restart of the machine."""
     from cleared.work.work_control import pause_work
 
-    pause_work(*_open_work(workspace))
+    pause_work(*open_loop(workspace))
     print_message("Paused: no further job or cycle begins. Go on with: cleared work resume.")
 
 
@@ -78,7 +71,7 @@ def resume_all_work(workspace: WorkspaceOption = None) -> None:
     """Let jobs and cycles begin again."""
     from cleared.work.work_control import resume_work
 
-    resume_work(*_open_work(workspace))
+    resume_work(*open_loop(workspace))
     print_message("Jobs and cycles begin again.")
 
 
@@ -87,4 +80,4 @@ def show_work_log(follow: FollowOption = False, lines: LinesOption = 50, workspa
     """Show the logs of jobs, cycles and tasks together, in the order of time."""
     from cleared.work.overview import list_logs
 
-    follow_logs(list_logs(*_open_work(workspace)), lines, follow=follow)
+    follow_logs(list_logs(*open_loop(workspace)), lines, follow=follow)

@@ -11,6 +11,7 @@ from msgspec import Struct
 from msgspec.structs import asdict
 
 from cleared.base.errors import WorkspaceError
+from cleared.base.growing_file import decode_line
 from cleared.changes.host import Host
 from cleared.jobs import loop_reader
 from cleared.jobs.loop_state import peek_state
@@ -29,9 +30,9 @@ from cleared.workspace.runners import Runner
 _BEGIN_JOBS: Final = "no loop runs: cleared up --work, or cleared loop start"
 _BEGIN_TASKS: Final = "nobody works on tasks: cleared task run, or cleared loop enqueue task_turn"
 _ON_TASK: Final[Mapping[str | None, str]] = {
-    FAILED: "try it again: cleared task retry",
-    BLOCKED: "somebody skipped it: cleared task retry",
-    AWAITING: "you approve what it made: cleared task show",
+    FAILED: "try it again: cleared task retry {}",
+    BLOCKED: "somebody skipped it: cleared task retry {}",
+    AWAITING: "you approve what it made: cleared task show {}",
     None: "it is not in the ledger: cleared task plan",
 }
 
@@ -81,11 +82,7 @@ def read_overview(host: Host, settings: LoopSettings) -> dict[str, Any]:
 def list_logs(host: Host, settings: LoopSettings) -> dict[Path, Callable[[bytes], str | None]]:
     """The logs of all work, each with what makes a line of it one for people, which begins with the time."""
     logs = [settings.runtime.log_path, *list_main_logs(host.root)]
-    return {**dict.fromkeys(logs, _decode_line), host.root / LEDGER: _read_ledger_line}
-
-
-def _decode_line(line: bytes) -> str:
-    return line.decode("utf-8", "replace")
+    return {**dict.fromkeys(logs, decode_line), host.root / LEDGER: _read_ledger_line}
 
 
 def _read_ledger_line(line: bytes) -> str | None:
@@ -153,8 +150,9 @@ def _list_tasks(host: Host, settings: LoopSettings, is_run: bool) -> Iterator[Wo
     )
     for row in rows:
         state, next_at = row["status"], None
-        blockers = [f"{each} ({states.get(each, 'unknown')})" for each in row["requires"] if states[each] != COMPLETED]
-        why = f"{_ON_TASK[state]} {row['id']}" if state in _ON_TASK and state is not None else _ON_TASK.get(state, "")
+        required = {each: states.get(each, "unknown") for each in row["requires"]}
+        blockers = [f"{each} ({state_of})" for each, state_of in required.items() if state_of != COMPLETED]
+        why = _ON_TASK.get(state, "").format(row["id"])
         if state in (FAILED, BLOCKED, IN_PROGRESS) and row["summary"]:
             why = f"{row['summary']}; {why}" if why else row["summary"]
         if state == PENDING:
