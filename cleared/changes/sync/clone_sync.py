@@ -20,10 +20,11 @@ from cleared.changes.change_digests import CARDS, DECISIONS, CommittedRows, Row
 from cleared.changes.host import Host, refuse_tracked_state
 from cleared.changes.lost_rows import find_lost_rows, forget_seen, refuse_lost_rows
 from cleared.changes.session import refuse_changed_files
+from cleared.changes.sync.branch_move import move_branch
 from cleared.changes.sync.redone_work import RedoneStep, WorkRedoing
 from cleared.changes.sync.unpushed_work import list_steps
 from cleared.domains.renamed_records import WorkConflict, group_renames
-from cleared.git import CommitHeader, HeadMoved, Repository, Snapshot, commit_changes
+from cleared.git import Repository, Snapshot
 from cleared.git.remote_branch import RemoteBranch, fetch_branch, find_remote_branch, push_commit
 from cleared.trust.approval_record import CONFIG, try_parse_record
 from cleared.trust.keys import KeyLocked
@@ -191,32 +192,10 @@ def _refuse_losses(host: Host, own: Snapshot, redoing: WorkRedoing, steps: Seque
 def _move_branch(host: Host, repo: Repository, own: str, result: str, branch: RemoteBranch) -> None:
     """Let the branch, git's index and the files be as the result has them. Raises ``WorkspaceError`` where a file that
     somebody has edited is in the way."""
-    now = host.clock.now()
-    before, after = Snapshot(repo, own), Snapshot(repo, result)
-    changed = after.list_changes(before)
-    for path in changed:
-        if any(entry is not None and not entry.is_file for entry in (before.find_entry(path), after.find_entry(path))):
-            raise WorkspaceError(
-                "a symbolic link or a submodule came or went, and sync brings plain files only",
-                place=Place(path),
-                remedy="Look at it; then take it over by git: git merge --ff-only.",
-            )
-    stamp = format_iso(now).replace(":", "").replace("-", "")
+    stamp = format_iso(host.clock.now()).replace(":", "").replace("-", "")
     repo.git.run("update-ref", f"{_BEFORE}{repo.branch.short_name}/{stamp}-{own[:8]}", own)
     repo.git.run("update-ref", _RESULT, result)
-    header = CommitHeader(f"sync with {branch.shown}", (), host.author, now, made=result)
-    try:
-        commit_changes(
-            repo,
-            own,
-            {path: after.read_file(path) for path in changed},
-            header,
-            on_step=host.on_step,
-            state_dir=host.layout.state_dir,
-            wait_seconds=host.config.lock.wait_seconds,
-        )
-    except HeadMoved as error:
-        raise WorkspaceError(f"{error.message}; nothing was changed", remedy="Say it again.") from None
+    move_branch(host, repo, own, result, f"sync with {branch.shown}")
     _accept_result(host, repo, result)
 
 
