@@ -31,7 +31,7 @@ from cleared.workspace.template import was_shipped
 UNTRUSTED: Final = "with a key that is not trusted on this machine"
 UNPINNED: Final = "this clone is not trusted on this machine yet"
 COPIED: Final = "this is a copy of another clone, and not trusted on this machine yet"
-_OLDER: Final = "it is older than the last that was made on this machine"
+OLDER: Final = "it is older than the last that was made on this machine"
 TRUST_DOUBTS: Final = frozenset({UNTRUSTED, UNPINNED, COPIED})
 """The doubts that ``cleared trust`` removes."""
 State = Literal["approved", "starter", "quarantined", "untrusted", "unapproved", "elsewhere", "disabled"]
@@ -209,13 +209,13 @@ class Approvals(Struct, eq=False):
             return "its signature is wrong"
         trust = self.trust
         if record.kind == "config" and record.id in trust.withdrawn:
-            return _OLDER
+            return OLDER
         if record.id in trust.withdrawn or record.at < trust.barred.get(
             trust_store.version_key(record.path, record.digest), ""
         ):
             return "that approval was withdrawn by a rollback"
         if record.at < trust.newest.get(record.file, "").partition(" ")[0]:
-            return _OLDER
+            return OLDER
         if self.identity.problem is not None:
             return self.identity.problem.message
         if not self.identity.pinned:

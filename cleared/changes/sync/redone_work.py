@@ -29,6 +29,7 @@ from cleared.changes.decisions.authorization import find_authorization
 from cleared.changes.host import Host
 from cleared.changes.record_sources import CommittedSource
 from cleared.changes.session import make_context, new_run_id
+from cleared.changes.sync.redone_approvals import RedoneApprovals, can_be_left_out, is_approval, is_same_proposal
 from cleared.changes.sync.unpushed_work import Step
 from cleared.domains.installed_domains import load_domains
 from cleared.domains.renamed_records import RenamedRecords, WorkConflict, group_renames
@@ -63,11 +64,12 @@ class WorkRedoing:
         self.renamed = RenamedRecords()
         self._cards = RenamedRecords()
         """Cards that have another id now."""
+        self._proposals = f"{host.layout.queue_dir}/proposals/"
         self.reverted: set[str] = set()
         """Runs that a later step takes back."""
 
     def redo_step(self, step: Step) -> RedoneStep:
-        """Do one step again. A decision about records, a person's own commit, or a run that was taken back, is left out
+        """Do one step again. A decision, a proposal, a person's own commit, or a run that was taken back, is left out
         where it would mean something else, or is not possible. Raises ``WorkConflict`` for others: what came after them
         would stand on nothing."""
         if step.is_there:
@@ -95,12 +97,12 @@ class WorkRedoing:
         return RedoneStep(step, commit)
 
     def _can_leave_out(self, step: Step) -> bool:
-        layout = self._host.layout
-        live = (layout.approvals_dir, layout.scripts_dir, "agents", TASKS_FOLDER, LEDGER)
-        changed = [path for path in step.after.list_changes(step.before) if not self._is_test(path)]
         is_gone = step.said is not None and step.said.made_by in self.reverted
-        return (step.kind in ("decision", "hand") or is_gone) and not any(
-            p == x or p.startswith(f"{x}/") for p in changed for x in live
+        changed = step.after.list_changes(step.before)
+        return (
+            (step.kind != "run" or is_gone)
+            and can_be_left_out(step)
+            and not any(path == LEDGER or path.startswith(f"{TASKS_FOLDER}/") for path in changed)
         )
 
     def _is_test(self, path: str) -> bool:
@@ -153,7 +155,8 @@ class WorkRedoing:
         left = [path for path in step.after.list_changes(step.before) if path not in handled]
         files = self._carry_files(step, left)
         has_records = any(part.has_changes for part in context.parts.values())
-        if not (has_records or files or (context.has_changes and not self.renamed.is_repeated)):
+        is_approved = any(map(is_approval, left)) and not (context.cards.added or context.cards.resolved)
+        if not (has_records or files or (context.has_changes and not (self.renamed.is_repeated or is_approved))):
             return None
         marks = [(key, self._rename(value)) for key, value in step.list_trailers()]
         new = {old: now for old, now in self.renamed.now.items() if old not in known}
@@ -304,20 +307,26 @@ class WorkRedoing:
     def _carry_files(self, step: Step, paths: Iterable[str]) -> dict[str, bytes | None]:
         """What becomes of other files. Raises ``WorkConflict`` where others have changed one of them, too."""
         files: dict[str, bytes | None] = {}
+        approvals = RedoneApprovals(self._host, step, self.snapshot)
         for path in paths:
             old, mine, theirs = (each.read_file(path) for each in (step.before, step.after, self.snapshot))
             if (theirs == mine != old) or (self.renamed.is_repeated and theirs is not None and self._is_test(path)):
                 continue
-            if theirs == old:
+            if is_approval(path):
+                files |= approvals.join_file(path)
+            elif theirs == old:
                 files[path] = mine
+            elif path.startswith(self._proposals) and is_same_proposal(mine, theirs):
+                continue
             elif old is None and path.startswith(f"{self._host.layout.processed_dir}/"):
                 files[self._find_free_name(path, str(step.after.find_blob_id(path)))] = mine
             elif (joined := self._join_rows(path, old, mine, theirs)) is not None:
                 files[path] = joined
             else:
-                raise WorkConflict(f"{path} was changed there, too")
+                raise approvals.make_conflict(path)
             if (entry := step.after.find_entry(path)) is not None and not entry.is_file:
                 raise WorkConflict(f"{path} is no plain file")
+        approvals.refuse_stale(files)
         return files
 
     def _find_free_name(self, path: str, blob: str) -> str:
