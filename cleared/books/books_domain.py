@@ -50,4 +50,5 @@ BOOKS: Final = Domain(
     describe_rows=import_when_called("cleared.books.teaching.row_sentences:describe_rows"),
     audit=import_when_called("cleared.books.audit.book_audit:BookAudit"),
     redo=import_when_called("cleared.books.redone_changes:redo_changes"),
+    join_file=import_when_called("cleared.books.joined_chart:join_chart"),
 )

@@ -49,7 +49,8 @@ def redo_changes(context: Context, before: FileSource, after: FileSource, rename
     ]
     renamed.added.update(entry.entry_id for month in months for entry in month.list_added())
     if old.chart.accounts != new.chart.accounts:  # of one that is left out, the number may mean another one there
-        renamed.added.update(str(n) for n, each in new.chart.accounts.items() if old.chart.accounts.get(n) != each)
+        renamed.added.update(str(n) for n in new.chart.accounts if n not in old.chart.accounts)
+        staged.books.add_later_accounts(new.chart)  # for what it posts itself
     if context.event["kind"] == "decision" and redone.is_decided(months):
         redone.is_decision = renamed.is_repeated = True
     redone.add_lines()

@@ -20,6 +20,7 @@ RECORDS: Final = Domain(
     opens_late=True,
     comparison=import_when_called("cleared.records.row_changes:RowComparison"),
     audit=import_when_called("cleared.records.table_audit:TableAudit"),
+    redo=import_when_called("cleared.records.redone_rows:redo_rows"),
     read_outcomes=import_when_called("cleared.records.row_cards:read_outcomes"),
     review=import_when_called("cleared.records.row_review:RowReview"),
     find_lessons=import_when_called("cleared.records.row_lessons:find_lessons"),

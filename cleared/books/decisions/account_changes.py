@@ -69,7 +69,7 @@ def add_account(
             )
         if parent is not None:
             _require_open(books_of(decision_context.context).books.chart, parent)
-        rows.insert(_find_place(rows, account_id), row)
+        rows.insert(find_place(rows, account_id), row)
         return book_subjects.account_added(account_id, name)
 
     return _commit_chart(host, f"accounts add {account_id}", (account_id, *([parent] if parent else [])), add)
@@ -152,7 +152,7 @@ def _commit_chart(
         committed = books.source.read(path) or b""
         rows = [row for _, row in read_records(committed, HEADER, optional=OPTIONAL)]
         message = change(rows, decision_context)
-        data = _write_chart(rows, committed)
+        data = render_chart(rows, committed)
         _refuse_wrong_entries(books, parse_chart(data, path), touched)
         decision_context.context.log_action(
             command.replace(" ", "_", 1).partition(" ")[0], message.removeprefix("accounts: ")
@@ -162,7 +162,7 @@ def _commit_chart(
     return require_commit(commit_decision(host, command, stage_change, collects=[]))
 
 
-def _write_chart(rows: list[list[str]], before: bytes) -> bytes:
+def render_chart(rows: list[list[str]], before: bytes) -> bytes:
     """The chart's file; with as many columns as it had, or as are needed now."""
     had = before.split(b"\n", 1)[0].count(b",") + 1
     columns = [*HEADER, *OPTIONAL]
@@ -171,7 +171,7 @@ def _write_chart(rows: list[list[str]], before: bytes) -> bytes:
     return encode("".join(format_record(row[:width]) for row in (columns, *rows)))
 
 
-def _find_place(rows: list[list[str]], account_id: int) -> int:
+def find_place(rows: list[list[str]], account_id: int) -> int:
     """Where a new account stands: by its number, as in most charts; at the end of one with an order of its own."""
     numbers = [int(row[0]) for row in rows]
     return bisect_left(numbers, account_id) if numbers == sorted(numbers) else len(rows)

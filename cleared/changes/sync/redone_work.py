@@ -81,7 +81,7 @@ class WorkRedoing:
         except KeyLocked:
             raise
         except ClearedError as error:
-            if not self._can_leave_out(step):
+            if not self._can_leave_out(step, is_light=self.renamed.added == renamed.added):
                 raise WorkConflict(
                     f"{step.commit[:10]} {step.subject[:80]}: {error.message}",
                     place=error.place,
@@ -96,9 +96,12 @@ class WorkRedoing:
             return RedoneStep(step, None, f"{error}")
         return RedoneStep(step, commit)
 
-    def _can_leave_out(self, step: Step) -> bool:
-        is_gone = step.said is not None and step.said.made_by in self.reverted
+    def _can_leave_out(self, step: Step, *, is_light: bool) -> bool:
+        """``is_light``: whether it has made no record that later ones may rest on."""
         changed = step.after.list_changes(step.before)
+        inputs = (f"{self._host.layout.import_dir}/", self._host.layout.imported_files)
+        is_gone = step.said is not None and step.said.made_by in self.reverted
+        is_gone = is_gone or (is_light and not any(path.startswith(inputs) for path in changed))
         return (
             (step.kind != "run" or is_gone)
             and can_be_left_out(step)
@@ -314,6 +317,8 @@ class WorkRedoing:
                 continue
             if is_approval(path):
                 files |= approvals.join_file(path)
+            elif (joined := self._join_file(path, old, mine, theirs)) is not None:
+                files[path] = joined
             elif theirs == old:
                 files[path] = mine
             elif path.startswith(self._proposals) and is_same_proposal(mine, theirs):
@@ -328,6 +333,12 @@ class WorkRedoing:
                 raise WorkConflict(f"{path} is no plain file")
         approvals.refuse_stale(files)
         return files
+
+    def _join_file(self, path: str, *versions: bytes | None) -> bytes | None:
+        """A file of which a domain says how it is joined; None for others."""
+        source = CommittedSource(self.snapshot)
+        joined = (each.join_file(self._host.layout, source, path, *versions) for each in load_domains())
+        return next((data for data in joined if data is not None), None)
 
     def _find_free_name(self, path: str, blob: str) -> str:
         """For an imported file, of which others have another one of the same name."""

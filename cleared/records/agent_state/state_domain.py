@@ -17,6 +17,7 @@ STATE: Final = Domain(
     opens_late=True,
     comparison=import_when_called("cleared.records.agent_state.staged_state:StateComparison"),
     audit=import_when_called("cleared.records.agent_state.staged_state:StateAudit"),
+    redo=import_when_called("cleared.records.agent_state.redone_values:redo_values"),
     review=import_when_called("cleared.records.agent_state.state_review:StateReview"),
     list_checks=import_when_called("cleared.records.agent_state.staged_state:list_checks"),
 )
