@@ -33,7 +33,7 @@ class SealedFiles:
     """The sealed files of one workspace. ``state_dir``: its ``.cleared/``; ``version``: of the program."""
 
     def __init__(self, state_dir: Path, version: bytes) -> None:
-        self._state_dir = state_dir
+        self.state_dir = state_dir
         self._folder = state_dir / FOLDER
         self._version = version
         self._key = self._read_key(create=False)
@@ -58,13 +58,13 @@ class SealedFiles:
         """Keep this content, where the disk lets us: nothing is lost without it."""
         self._key = self._key or self._read_key(create=True)
         if self._key is None or not os.access(
-            self._state_dir if self._state_dir.exists() else self._state_dir.parent, os.W_OK
+            self.state_dir if self.state_dir.exists() else self.state_dir.parent, os.W_OK
         ):
             return
         from cleared.workspace.lock import ensure_state_dir
 
         try:
-            ensure_state_dir(self._state_dir)
+            ensure_state_dir(self.state_dir)
             self._folder.mkdir(mode=0o700, exist_ok=True)
             if not self._folder.is_symlink():
                 code = self._make_code(self._key, name, content)
@@ -93,7 +93,7 @@ class SealedFiles:
         """The key; None where there is none, or it cannot be read or made, or is no secret of this user's."""
         path = cleared_home() / KEY
         try:
-            if not self._version or path.resolve().is_relative_to(self._state_dir.parent.resolve()):
+            if not self._version or path.resolve().is_relative_to(self.state_dir.parent.resolve()):
                 return None
             if create and not path.exists():
                 import secrets

@@ -322,12 +322,15 @@ class JournalIndex:
 
     def _find_known(self, key: MonthKey) -> MonthFacts:
         if self.stays_open:
-            return shared_memory.find(self._memory_key(key))
+            blob, known = shared_memory.find(self._memory_place(key)) or ("", MonthFacts())
+            return known if blob == self.blobs[key] else MonthFacts()
         return MonthFacts(self._sums.get(key), self._last.get(key))
 
     def _keep(self, key: MonthKey, facts: MonthFacts) -> MonthFacts:
         if self.stays_open:
-            return shared_memory.keep(self._memory_key(key), facts)
+            joined = facts.joined(self._find_known(key))
+            shared_memory.keep(self._memory_place(key), (self.blobs[key], joined))
+            return joined
         if facts.sums is not None:
             self._sums[key] = facts.sums
         if facts.entries is not None:
@@ -337,8 +340,8 @@ class JournalIndex:
     def _file_name(self, key: MonthKey, kind: str) -> str:
         return f"{key[0]:04d}-{key[1]:02d}-{self.places}-{self.blobs[key]}.{kind}"
 
-    def _memory_key(self, key: MonthKey) -> tuple[object, ...]:
-        return (*key, self.places, self.blobs[key])
+    def _memory_place(self, key: MonthKey) -> tuple[object, ...]:
+        return (self._files.state_dir if self._files is not None else None, *key, self.places)
 
 
 def open_index(layout: Layout, snapshot: Snapshot, places: int, *, stays_open: bool = False) -> JournalIndex:

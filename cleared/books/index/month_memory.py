@@ -4,20 +4,18 @@ this process has read of them, kept for the next index.
 
 from __future__ import annotations
 
-import threading
-from collections import OrderedDict
 from functools import lru_cache
 from pathlib import Path
 from typing import Final
 
 from msgspec import Struct
 
+from cleared.base.last_values import LastValues
 from cleared.books.index.month_facts import MonthEntries, MonthSums
 from cleared.workspace.sealed_files import SealedFiles, digest_sources
 
 _MAX_ENTRIES: Final = 400_000
 """Entries that stay in memory, of all indexes of this process."""
-_MAX_MONTHS: Final = 1_200
 
 
 class MonthFacts(Struct, frozen=True):
@@ -30,36 +28,9 @@ class MonthFacts(Struct, frozen=True):
         return MonthFacts(self.sums or other.sums, other.entries if self.entries is None else self.entries)
 
 
-class MonthMemory:
-    """The months that were used last, of all indexes of this process that stay open. Safe to share between threads."""
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._months: OrderedDict[object, MonthFacts] = OrderedDict()
-        self._entries = 0
-
-    def find(self, key: object) -> MonthFacts:
-        with self._lock:
-            if key not in self._months:
-                return MonthFacts()
-            self._months.move_to_end(key)
-            return self._months[key]
-
-    def keep(self, key: object, facts: MonthFacts) -> MonthFacts:
-        with self._lock:
-            before = self._months.pop(key, MonthFacts())
-            self._months[key] = joined = facts.joined(before)
-            self._entries += _count(joined) - _count(before)
-            while len(self._months) > _MAX_MONTHS or (self._entries > _MAX_ENTRIES and len(self._months) > 1):
-                self._entries -= _count(self._months.popitem(last=False)[1])
-            return joined
-
-
-def _count(facts: MonthFacts) -> int:
-    return 0 if facts.entries is None else len(facts.entries)
-
-
-shared_memory = MonthMemory()
+shared_memory: Final = LastValues[tuple[str, MonthFacts]](_MAX_ENTRIES, lambda known: 1 + len(known[1].entries or ()))
+"""The months that were asked for last, of all indexes of this process that stay open: the newest version of each, by
+its blob id."""
 
 
 _PARSERS: Final = ("base", "books/index", "books/ledger", "workspace")

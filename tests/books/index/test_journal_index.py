@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import gc
 import hashlib
 import os
 import shutil
 import tempfile
+import weakref
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import date
@@ -148,6 +150,19 @@ def test_an_index_answers_as_the_books_do(files: Files) -> None:
         check_answers(files, index_of(files, Path(folder) / ".cleared"))  # makes its files
         check_answers(files, index_of(files, Path(folder) / ".cleared"))  # reads them
         check_answers(files, index_of(files, Path(folder) / ".cleared", stays_open=True))
+
+
+def test_an_index_that_stays_open_lets_a_month_go_that_has_changed(tmp_path: Path) -> None:
+    """The page and the service read the month again after each commit."""
+    before = index_of(_one_month(), tmp_path, stays_open=True)
+    seen = weakref.ref(before.month_entries((2025, 1)))
+    assert before.month_entries((2025, 1)) is seen()
+    changed = {(2025, 1): _one_month()[2025, 1].replace(b",4.00,", b",5.00,")}
+    after = index_of(changed, tmp_path, stays_open=True)
+    check_answers(changed, after)
+    gc.collect()
+    assert seen() is None
+    check_answers(_one_month(), before)
 
 
 def test_a_journal_that_says_nothing_twice_is_shown_alike() -> None:
