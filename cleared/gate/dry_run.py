@@ -179,6 +179,7 @@ def _collect_dry_run(
 ) -> DryRun:
     context, compared = attempt.context, load_comparisons()
     drafts = {name: DraftDescription() for name in compared} if error else describe_drafts(context.parts)
+    statuses = {record: status for draft in drafts.values() for record, status in draft.statuses.items()}
     folder = f"{attempt.host.layout.import_dir}/"
     return DryRun(
         label,
@@ -193,8 +194,8 @@ def _collect_dry_run(
         violations,
         dict(context.model_answers.used),
         tuple(attempt.printed),
-        {record: status for draft in drafts.values() for record, status in draft.statuses.items()},
-        {} if error else list_outputs(attempt, to_json(result), log),
+        statuses,
+        {} if error else list_outputs(attempt, statuses, to_json(result), log),
     )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Final
 
 from msgspec.structs import replace
@@ -142,18 +143,21 @@ class DryRunChecks:
         subject.latent = find_latent(subject, [*dry_runs, *reversed(subject.past_runs)], self._dry_run)
 
     def compare_versions(self, subject: Subject, limit: int) -> Impact:
-        """The two versions over the agent's last ``limit`` runs, on the books as they stood before each."""
+        """The two versions over the agent's last ``limit`` runs, on the books as they stood before each: side by
+        side, as each waits for a worker of its own half of the time."""
         impact = Impact()
         assert subject.old is not None and subject.script is not None
         past = list(read_past_runs(subject.approved_setup.host, self.repo, subject.name, limit))
-        for inputs in reversed(past):
-            if isinstance(inputs, str):
-                impact.not_comparable.append(inputs)
-                continue
-            old = self._dry_run(subject.approved_setup, subject.old, inputs)
-            new = self._dry_run(subject.proposed_setup, subject.script, inputs)
-            subject.past_runs.append((inputs, new))
-            self._compare_runs(impact, subject, inputs, self._find_ids(subject.approved_setup, inputs), old, new)
+        with ThreadPoolExecutor(1) as beside:
+            for inputs in reversed(past):
+                if isinstance(inputs, str):
+                    impact.not_comparable.append(inputs)
+                    continue
+                awaited = beside.submit(self._dry_run, subject.approved_setup, subject.old, inputs)
+                new = self._dry_run(subject.proposed_setup, subject.script, inputs)
+                ids = self._find_ids(subject.approved_setup, inputs)
+                subject.past_runs.append((inputs, new))
+                self._compare_runs(impact, subject, inputs, ids, awaited.result(), new)
         return impact
 
     def _compare_with_nothing(self, subject: Subject) -> Impact:

@@ -192,13 +192,14 @@ def _compare_records(
         present = b or a
         assert present is not None
         words = comparison.describe_difference(a, b, names)
+        was, becomes = (comparison.flatten(each) if each else None for each in (a, b))
         yield (
             key[0],
             {
                 "change": "changed" if a and b else "removed" if a else "added",
                 **comparison.summarise(present).heading,
-                "before": _differing_values(comparison, a, b),
-                "after": _differing_values(comparison, b, a),
+                "before": _differing_values(comparison, was, becomes),
+                "after": _differing_values(comparison, becomes, was),
                 "group": words.group,
                 "was": words.before,
                 "becomes": words.after,
@@ -217,14 +218,9 @@ def _key_records(comparison: RecordComparison, records: Iterable[Record]) -> dic
 
 
 def _differing_values(
-    comparison: RecordComparison, record: Record | None, other: Record | None
+    comparison: RecordComparison, mine: Mapping[str, Any] | None, theirs: Mapping[str, Any] | None
 ) -> dict[str, Any] | None:
-    """What differs of a record; all that is shown where there is no other."""
-    if record is None:
-        return None
-    mine, theirs = comparison.flatten(record), comparison.flatten(other) if other else {}
-    return {
-        k: v
-        for k, v in mine.items()
-        if (k in comparison.shown_fields and theirs.get(k) != v) or (other is not None and theirs[k] != v)
-    }
+    """What differs of a record, flat; all that is shown where there is no other."""
+    if mine is None or theirs is None:
+        return {k: v for k, v in mine.items() if k in comparison.shown_fields and v is not None} if mine else None
+    return {k: v for k, v in mine.items() if theirs[k] != v}

@@ -8,7 +8,6 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from cleared.base.short_text import list_lines
-from cleared.domains.installed_domains import describe_drafts
 from cleared.primitives.ctx import LOOP_ENQUEUE_EVENT, NOTIFY_SEND_EVENT, ORDER_EVENTS
 from cleared.runs.attempt import Attempt
 
@@ -28,15 +27,17 @@ _MESSAGE_CHARS: Final = 6_000
 _LINE_CHARS: Final = 300
 
 
-def list_outputs(attempt: Attempt, result: Any, log: Sequence[str]) -> Mapping[str, tuple[str, ...]]:
-    """Kind → texts, without what differs each time. ``log``: its lines, as they were shown."""
+def list_outputs(
+    attempt: Attempt, statuses: Mapping[str, str], result: Any, log: Sequence[str]
+) -> Mapping[str, tuple[str, ...]]:
+    """Kind → texts, without what differs each time. ``statuses``: committed record → the one that it gets; ``log``: its
+    lines, as they were shown."""
     context, redact = attempt.context, attempt.host.redactor.redact_text
     prefix = f"{attempt.script.name}: "
     lines = [line.removeprefix(prefix) for text in log for line in text.splitlines()]
     lines += "".join(attempt.printed).splitlines()
-    changed = (draft.statuses for draft in describe_drafts(context.parts).values())
     texts: dict[str, list[str]] = {
-        "change": [f"{name} becomes {status}" for statuses in changed for name, status in statuses.items()],
+        "change": [f"{name} becomes {status}" for name, status in statuses.items()],
         "message": [_write_message(attempt, e["payload"]) for e in context.events if e["name"] == NOTIFY_SEND_EVENT],
         "question": [  # what is asked about a record stands with it
             card.title for card in context.cards.added.values() if card.record_id is None
