@@ -71,6 +71,9 @@ class Host:
     """Of a command that would do it once more if it were said again: what tells one such command from others."""
     stays_open: bool = False
     """Whether repository and traces stay open between runs, so that a service does not start git for each."""
+    serves_all_clones: bool = False
+    """Whether events of every clone are delivered here, and questions of every clone settled: in a fleet, whose workers
+    serve a workspace one at a time."""
     reads_again: bool = False
     """Whether the program goes on to read the books of later commits, so that what it has read is worth keeping."""
     _open: Repository | None = field(init=False, default=None, repr=False, compare=False)

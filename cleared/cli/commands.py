@@ -85,6 +85,7 @@ SECTIONS: Final = {
             "cleared up runs agents when their triggers fire; cleared loop runs jobs, one at a time, in the order they "
             "are asked for.",
         ),
+        Entry("fleet", "fleet", "app", "Serve many workspaces on many machines"),
         Entry("work", "work", "app", "See jobs, cycles and tasks in one list; end and pause them"),
         Entry("cycle", "cycle", "app", "Let a coding engine work, again and again, behind the gate"),
         Entry("task", "task", "app", "Work through tasks: claimed, verified and committed by the host"),

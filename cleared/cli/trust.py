@@ -11,6 +11,7 @@ import typer
 
 from cleared.base.errors import PolicyError
 from cleared.base.terminal import print_json, print_line, print_message, print_table
+from cleared.changes.decisions.shown_cards import expecting
 from cleared.changes.host import Host
 from cleared.cli.options import JsonOption, WorkspaceOption, open_host, open_host_once
 from cleared.cli.showing import DigestOption, Subject, note_shown, taking_shown
@@ -25,7 +26,9 @@ from cleared.gate.proposals.clone_trust import (
     trust_signatories,
 )
 from cleared.gate.proposals.new_books import make_new_books
-from cleared.trust.workspace_pin import WorkspaceIdentity
+from cleared.trust.keys import own_public_key, run_public_key
+from cleared.trust.trust_store import load_trust
+from cleared.trust.workspace_pin import WorkspaceIdentity, pins_of_workspace
 
 
 def trust_clone(
@@ -70,15 +73,12 @@ def trust_clone(
     identity, signatories = read_identity(host), list_signatories(host)
     waiting = select_signatories(signatories, key or ())
     refusal: PolicyError | None = None
-    subject = _subject_of(identity, waiting, same_books, key or ())
+    subject = _subject_of(identity, waiting, _name_command(same_books, key or ()))
     if list_:
         note_shown(host.root, subject.digest, "printed")
     elif waiting or (identity.id and not identity.pinned) or identity.problem is not None:
         try:
-            if identity.problem is not None and not identity.used_elsewhere and not same_books:
-                raise identity.problem
-            with taking_shown(host.root, subject, digest, json=json or yes):
-                trust_signatories(host, same_books=same_books, keys=key or ())
+            _take_shown(host, identity, subject, digest, same_books=same_books, keys=key or (), json=json or yes)
             identity, signatories = read_identity(host), list_signatories(host)
         except PolicyError as error:
             refusal = error
@@ -99,18 +99,53 @@ def _describe_signatory(signatory: Signatory) -> dict[str, object]:
     return {**{name: getattr(signatory, name) for name in names}, "runs": signatory.is_run_key}
 
 
-def _subject_of(
-    identity: WorkspaceIdentity, waiting: Sequence[Signatory], same_books: bool, keys: Sequence[str]
-) -> Subject:
-    """Who signed here, to be trusted."""
+def require_trusted(host: Host, digest: str, command: str, *, json: bool) -> None:
+    """Have whoever signed in this clone trusted on this machine, as ``cleared trust`` does; nothing where they are.
+    ``command``: takes it in a script, but for its digest. Raises ``PolicyError`` where nobody said yes."""
+    identity, waiting = read_identity(host), select_signatories(list_signatories(host), ())
+    if not waiting and identity.pinned and identity.problem is None:
+        return
+    subject = _subject_of(identity, waiting, command)
+    trust = load_trust(identity.id)
+    known = {own_public_key(host.root), run_public_key(host.root), *trust.keys, *trust.runs}
+    is_known = known.issuperset(each.key for each in waiting) and pins_of_workspace(identity.id)
+    if identity.problem is None and is_known:  # another clone of books that are trusted here
+        with expecting({subject.name: subject.digest}):
+            trust_signatories(host)
+        return
+    _take_shown(host, identity, subject, digest, json=json)
+
+
+def _take_shown(
+    host: Host,
+    identity: WorkspaceIdentity,
+    subject: Subject,
+    digest: str,
+    *,
+    same_books: bool = False,
+    keys: Sequence[str] = (),
+    json: bool,
+) -> None:
+    if identity.problem is not None and not identity.used_elsewhere and not same_books:
+        raise identity.problem
+    with taking_shown(host.root, subject, digest, json=json):
+        trust_signatories(host, same_books=same_books, keys=keys)
+
+
+def _name_command(same_books: bool, keys: Sequence[str]) -> str:
+    return "".join(
+        ["cleared trust ", "--same-books " if same_books else "", *(f"--key {key} " for key in keys), "--digest "]
+    )
+
+
+def _subject_of(identity: WorkspaceIdentity, waiting: Sequence[Signatory], command: str) -> Subject:
+    """Who signed here, to be trusted. ``command``: takes it, but for its digest."""
     digest = digest_signatories(identity, waiting)
     return Subject(
         name=SHOWN,
         title="who signed here",
         digest=digest,
-        command="".join(
-            ["cleared trust ", "--same-books " if same_books else "", *(f"--key {key} " for key in keys), "--digest "]
-        ),
+        command=command,
         question="Do these approvals count on this machine?",
         lets_in=True,
         parts={"signatories": lambda: _print_signatories(identity, waiting)},

@@ -28,7 +28,7 @@ def copy_history(repo: Repository, commit: str, folder: Path, branch: str = "mai
     Raises ``WorkspaceError`` where git cannot read the commit or the folder cannot be written.
     """
     _copy_objects(repo, commit, folder, branch).close()
-    _check_out(Snapshot(repo, commit), commit, folder, branch)
+    check_out(Snapshot(repo, commit), commit, folder, branch)
 
 
 def copy_files(repo: Repository, commit: str, folder: Path, branch: str = "main") -> None:
@@ -40,7 +40,7 @@ def copy_files(repo: Repository, commit: str, folder: Path, branch: str = "main"
         text = format_commit(snapshot.tree, [], _AUTHOR, datetime.fromtimestamp(0, UTC), f"The files of {commit}", ())
         made = objects.add_object("commit", text)
         objects.flush()
-    _check_out(snapshot, made, folder, branch)
+    check_out(snapshot, made, folder, branch)
 
 
 def _copy_objects(repo: Repository, oid: str, folder: Path, branch: str) -> Repository:
@@ -71,10 +71,11 @@ def check_out_again(snapshot: Snapshot, commit: str, folder: Path, branch: str =
             shutil.rmtree(entry)
         else:
             entry.unlink()
-    _check_out(snapshot, commit, folder, branch)
+    check_out(snapshot, commit, folder, branch)
 
 
-def _check_out(snapshot: Snapshot, commit: str, folder: Path, branch: str) -> None:
+def check_out(snapshot: Snapshot, commit: str, folder: Path, branch: str) -> None:
+    """Let an empty repository be at this commit, which it has, with its files byte for byte as committed."""
     git = Git(folder)
     attributes = folder / ".git" / "info" / "attributes"
     attributes.parent.mkdir(exist_ok=True)

@@ -5,17 +5,22 @@ Pushes are plain: what somebody else has pushed meanwhile is never overwritten.
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from typing import Final
 
 from msgspec import Struct
 
 from cleared.base.errors import UsageError, WorkspaceError
+from cleared.git.commit_text import Author, format_commit
 from cleared.git.git_process import first_line
+from cleared.git.object_writer import LooseObjects
 from cleared.git.repository import Repository, Snapshot
 
 _THEIRS: Final = "refs/cleared/sync/theirs"
 """What was fetched last. A ref of our own, as the user's settings say where git keeps it otherwise."""
 _TRIES: Final = 3
+_NOT_REFUSED: Final = "(atomic transaction failed)"
+"""What is said of a branch to which alone the push could have been made."""
 _REJECTED: Final = (b"[rejected]", b"[remote rejected] (failed to update ref)", b"cannot lock ref")
 
 
@@ -82,6 +87,40 @@ def push_commit(repo: Repository, branch: RemoteBranch, commit: str) -> bool:
         f"{branch.remote} did not take it: {refused.rpartition(chr(9))[2] or first_line(err)}",
         remedy=f"Your work is committed here. Try: git push {branch.remote}; then cleared sync.",
     )
+
+
+def refuse_unfenced(repo: Repository, branch: RemoteBranch) -> None:
+    """Raises ``WorkspaceError`` where the other repository would let somebody take commits back, or delete the branch.
+
+    It is asked by one push of all or nothing: with a second branch that cannot be made beside this one, so that nothing
+    comes of it whatever is allowed.
+    """
+    head = repo.read_head()
+    with LooseObjects(repo) as objects:
+        tree = Snapshot(repo, head).tree
+        assert tree is not None
+        text = format_commit(tree, [], Author("cleared", "cleared@localhost"), datetime.fromtimestamp(0, UTC), "-", ())
+        unrelated = objects.add_object("commit", text)
+        objects.flush()
+    ref = f"refs/heads/{branch.name}"
+    for what, asked, setting in (
+        ("take commits back", f"+{unrelated}", "receive.denyNonFastForwards"),
+        ("delete the branch", "", "receive.denyDeletes"),
+    ):
+        _, out, err = repo.git.run_remote(
+            "push", "--atomic", "--", branch.remote, f"{asked}:{ref}", f"{head}:{ref}/cannot-be"
+        )
+        line = next((each for each in out.decode("utf-8", "replace").splitlines() if f":{ref}\t" in each), "")
+        if not line:
+            raise WorkspaceError(
+                f"{branch.remote} does not say whether somebody can {what}: {first_line(err)}",
+                remedy="Look whether you may push there. It must take atomic pushes (receive.advertiseAtomic).",
+            )
+        if not line.startswith("!") or _NOT_REFUSED in line:
+            raise WorkspaceError(
+                f"whoever can push to {branch.remote} can {what}, so that finished work could be lost",
+                remedy=f"Forbid it there: git config {setting} true; or protect the branch {branch.name}.",
+            )
 
 
 def _read_setting(repo: Repository, name: str) -> str:

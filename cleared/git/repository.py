@@ -288,10 +288,10 @@ def forget_clone_id(git_dir: Path) -> None:
     (git_dir / _NAME).unlink(missing_ok=True)
 
 
-def find_clone_id(repo: Repository, *, make: bool = False) -> str | None:
+def find_clone_id(repo: Repository, *, make: bool = False, given: str = "") -> str | None:
     """The id of this clone: 12 hex digits; ``None`` where it has none yet.
 
-    ``make`` gives it one; the caller holds the writer lock then.
+    ``make`` gives it one (that which is ``given``); the caller holds the writer lock then.
     """
     path = repo.git_dir / _NAME
     try:
@@ -302,7 +302,7 @@ def find_clone_id(repo: Repository, *, make: bool = False) -> str | None:
         return text
     if not make:
         return None
-    text = secrets.token_hex(6)
+    text = given or secrets.token_hex(6)
     write_atomic(path, f"{text}\n".encode())
     return text
 

@@ -103,6 +103,7 @@ def settle_due_questions(
     with host.open_for_reading() as repo:
         questions = Questions(host, repo, Snapshot(repo, repo.read_head()))
         mine = find_clone_id(repo)
+        own = own and not host.serves_all_clones
 
     def is_ours(ticket: Ticket) -> bool:
         return not own or ticket.origin in ("", mine)

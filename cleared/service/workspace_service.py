@@ -41,10 +41,20 @@ class WorkspaceService:
     """One workspace. ``run_step`` runs at most one delivery; there is nothing to do before ``wake_at``."""
 
     def __init__(
-        self, root: Path, actions: ServiceActions, log: ServiceLog, on_folders: Callable[[list[Path]], None]
+        self,
+        root: Path,
+        actions: ServiceActions,
+        log: ServiceLog,
+        on_folders: Callable[[list[Path]], None],
+        *,
+        awake_since: datetime | None = None,
     ) -> None:
-        """``on_folders`` is called with the folders to watch, whenever the agents have changed."""
-        self.actions, self.log = actions, log
+        """``on_folders`` is called with the folders to watch, whenever the agents have changed.
+
+        ``awake_since``: in a fleet, since when some worker serves: it is made anew for each job, and what came due in
+        between was not missed. There, what was done is pushed by the job, and ``wake_at`` plans no mere looks.
+        """
+        self.actions, self.log, self._awake_since = actions, log, awake_since
         self._on_folders = on_folders
         self.view = WorkspaceView(root, actions.open_host)
         self.log.redactor = self.host.redactor
@@ -54,7 +64,7 @@ class WorkspaceService:
         """Why nothing is run, where the workspace cannot be used as it is."""
         self.handler = DeliveryRunner(actions, log, self.view.agent_version)
         self.schedules = ScheduleSource(log, self.handler.was_running)
-        self.drops = DroppedFiles(root, log, self.now)
+        self.drops = DroppedFiles(root, log, self.now, are_complete=awake_since is not None)
         self.events = EventSource(log, self.now)
         self.webhooks = WebhookSource(root, lambda: self.now)
         self.handler.on_ended = self.webhooks.record_end
@@ -63,10 +73,10 @@ class WorkspaceService:
         self._questions = QuestionSettling(actions, log, self.now)
         self._duties: list[Duty] = [
             NightlyImprovement(log),
-            RegularSync(log),
+            *([RegularSync(log)] if awake_since is None else []),
             *(duty for domain in load_domains() for duty in domain.make_duties(log)),
         ]
-        self._timing = StepTiming(self.now)
+        self._timing = StepTiming(self.now, awake_since)
         self._cleaned_at: datetime | None = None
 
     @property
@@ -135,7 +145,8 @@ class WorkspaceService:
         """When to call ``run_step`` again, if nothing calls for it before."""
         if self._timing.retry_at is not None:
             return self._timing.retry_at
-        times = [source.next_look_at(self.view) for source in self.sources]
+        looked_for = self.sources if self._awake_since is None else [self.schedules]
+        times = [source.next_look_at(self.view) for source in looked_for]
         times += [
             self._questions.due_at,
             *(duty.due_at for duty in self._duties),
@@ -240,8 +251,9 @@ MISFIRE_GRACE: Final = timedelta(seconds=60)
 class StepTiming:
     """The times of one service's steps."""
 
-    def __init__(self, now: datetime) -> None:
+    def __init__(self, now: datetime, awake_since: datetime | None = None) -> None:
         self._started = self._last_step = now
+        self._awake_since = awake_since
         self.ran_delivery = False
         """Whether the last step ran a delivery, which may have taken long."""
         self.retry_at: datetime | None = None
@@ -253,6 +265,7 @@ class StepTiming:
         During a run nothing else is looked at, so what came due meanwhile counts as on time.
         """
         awake_since = self._last_step if self.ran_delivery else max(self._started, now - MISFIRE_GRACE)
+        awake_since = self._awake_since or awake_since
         self._last_step, self.ran_delivery = now, False
         return StepTimes(now, awake_since)
 

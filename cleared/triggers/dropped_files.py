@@ -39,8 +39,9 @@ class DroppedFiles:
 
     kind = FILE_WATCH
 
-    def __init__(self, root: Path, log: ServiceLog, now: datetime) -> None:
-        self.root, self.log = root, log
+    def __init__(self, root: Path, log: ServiceLog, now: datetime, *, are_complete: bool = False) -> None:
+        """``are_complete``: every file is, as nobody but this program puts them there."""
+        self.root, self.log, self._are_complete = root, log, are_complete
         self.look_at = now
         """When they are scanned next, hinted or not."""
         self.hinted = False
@@ -70,7 +71,13 @@ class DroppedFiles:
             folder = (
                 earlier.folder
                 if earlier and earlier.listener.watched_paths == paths
-                else WatchedFolder(self.root, paths, limits.settle_seconds, view.host.clock, max_bytes=limits.max_bytes)
+                else WatchedFolder(
+                    self.root,
+                    paths,
+                    None if self._are_complete else limits.settle_seconds,
+                    view.host.clock,
+                    max_bytes=limits.max_bytes,
+                )
             )
             self._folders[listener.name] = _WatchedAgent(listener, folder)
         self.look_at = now

@@ -12,7 +12,7 @@ from msgspec import Struct
 
 from cleared.base.clock import format_iso
 from cleared.base.errors import WorkspaceError
-from cleared.changes.attestation import digest_data, settlement_digest
+from cleared.changes.attestation import digest_data, settlement_digest, trusted_signers
 from cleared.changes.attestation_lines import Attestation, added_lines, list_shards, parse_attestation
 from cleared.changes.committed_cards import read_cards
 from cleared.changes.consumed_events import DEPTH, FAILED, ORIGIN, event_line, parse_events, trailer_number
@@ -45,36 +45,45 @@ def read_events_since(
 ) -> list[RecordedEvent]:
     """The events of this clone's commits after ``cursor``, oldest first; only names that are ``wanted``.
 
-    They are those that are attested since, with the key of this machine and the mark of this clone: what was attested
-    before was delivered, whatever became of its commit. Not older than seven days: before the last that was seen, or
-    before now, where there is no cursor.
+    They are those that are attested since, with the key of this machine and the mark of this clone (in a fleet, with
+    any key that counts): what was attested before was delivered, whatever became of its commit. Not older than seven
+    days: before the last that was seen, or before now, where there is no cursor.
     """
-    mine, key = find_clone_id(repo), run_public_key(host.root)
-    if mine is None or not key:
+    if (is_own := _tell_own(host, repo, Snapshot(repo, head))) is None:
         return []
     start = Snapshot(repo, cursor) if cursor and repo.has_in_history(cursor) else None
-    last = _last_attested_at(start, mine, key) if start else now
+    last = _last_attested_at(start, is_own) if start else now
     oldest = format_iso(min(last, now) - MAX_EVENT_AGE) if last is not None else ""
     past = SeenAttestations(start)
     events: list[RecordedEvent] = []
     for after in _list_commits(host, repo, head, cursor if start else None):
         for line in past.add_commit(after):
             attestation = parse_attestation(line)
-            if attestation is not None and _is_own_attestation(attestation, mine, key) and attestation.at >= oldest:
+            if attestation is not None and is_own(attestation) and attestation.at >= oldest:
                 events += _events_of_commit(host, after, attestation, wanted)
     return events
 
 
-def _is_own_attestation(attestation: Attestation, mine: str, key: str) -> bool:
-    return attestation.key == key and attestation.trailers.get(ORIGIN) == mine
+_IsOwn = Callable[[Attestation], bool]
 
 
-def _last_attested_at(start: Snapshot, mine: str, key: str) -> datetime | None:
+def _tell_own(host: Host, repo: Repository, snapshot: Snapshot) -> _IsOwn | None:
+    """What tells whether the events of an attestation are delivered here; None where none are."""
+    if host.serves_all_clones:
+        signers = trusted_signers(host, snapshot)
+        return lambda attestation: attestation.key in signers
+    mine, key = find_clone_id(repo), run_public_key(host.root)
+    if mine is None or not key:
+        return None
+    return lambda attestation: attestation.key == key and attestation.trailers.get(ORIGIN) == mine
+
+
+def _last_attested_at(start: Snapshot, is_own: _IsOwn) -> datetime | None:
     """When the last that was seen was attested. A line that was removed from the history and is put back long after
     makes no event again."""
     for line in reversed(list(added_lines(None, start))):
         attestation = parse_attestation(line)
-        if attestation is not None and _is_own_attestation(attestation, mine, key):
+        if attestation is not None and is_own(attestation):
             return datetime.fromisoformat(attestation.at)
     return None
 

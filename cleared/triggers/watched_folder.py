@@ -69,11 +69,11 @@ class WatchedFolder:
     """One agent's watched directories. For one thread at a time."""
 
     def __init__(
-        self, root: Path, watch: Sequence[str], settle_seconds: float, clock: Clock, *, max_bytes: int
+        self, root: Path, watch: Sequence[str], settle_seconds: float | None, clock: Clock, *, max_bytes: int
     ) -> None:
         """``watch``: directories and globs relative to the workspace ``root``, as in a header; a directory, and a glob
         that ends with a slash, stand for everything beneath. ``max_bytes``: how much of a file may be in memory at
-        once; a larger one is read in pieces."""
+        once; a larger one is read in pieces. ``settle_seconds``: None where every file is complete as it lies."""
         self._root = os.path.realpath(root)
         self._settle = settle_seconds
         self._clock = clock
@@ -118,7 +118,7 @@ class WatchedFolder:
                     problems.append(f"{escape_name(path)} cannot be read: {describe_os_error(error)}")
                     continue
                 if digest is None:
-                    due.append(self._clock.monotonic() + self._settle)
+                    due.append(self._clock.monotonic() + (self._settle or 0.0))
                     continue
                 del waiting[path]
             hashes[state] = digest
@@ -132,6 +132,8 @@ class WatchedFolder:
 
     def _seconds_until_complete(self, file: _IncompleteFile, started: float, now: float) -> float:
         """Seconds from the start of this scan until the file is complete; zero or less where it is."""
+        if self._settle is None:
+            return 0.0
         needed = self._settle if file.state[2] else max(self._settle, EMPTY_SECONDS)
         # Whatever its times say, it has not been unchanged for longer than since it was seen in another state.
         unchanged = min(now - max(file.state[3:]) / 1e9, started - file.last_different)

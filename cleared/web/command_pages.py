@@ -84,7 +84,7 @@ PAGES: Final = (
 )
 TERMINAL_ONLY: Final = frozenset(
     (
-        *("accept", "backup", "bisect", "bridge", "cycle", "definition", "demo", "doctor", "down", "event"),
+        *("accept", "backup", "bisect", "bridge", "cycle", "definition", "demo", "doctor", "down", "event", "fleet"),
         *("export", "import undo", "init", "journal add", "journal adjust", "key", "llm", "logs", "loop", "mcp"),
         *("passkey", "primitives", "queue expire", "queue reviewers", "recover", "replay", "restore", "revert", "rpc"),
         *(

@@ -18,13 +18,15 @@ StorePlace = Literal["home", "state", "git"]
 class Store(Struct, frozen=True):
     """Some files of one kind. ``pattern``: their path in the place, where ``*`` is any text, ``MARK`` the clone's mark
     and ``ID`` the id of the books. ``is_carried``: whether a backup has them. ``is_personal``: they are the person's,
-    on whichever machine; all others make one clone on one machine what it is."""
+    on whichever machine; all others make one clone on one machine what it is. ``is_moved``: in a fleet they go with the
+    workspace from worker to worker."""
 
     place: StorePlace
     pattern: str
     about: str
     is_carried: bool = True
     is_personal: bool = False
+    is_moved: bool = False
 
     def matches(self, path: str, workspace: str = "*", mark: str = "*") -> bool:
         """Whether the file at this path, relative to the place, is one of them."""
@@ -63,6 +65,10 @@ STORES: Final = (
     Store("home", "push/*.lock", "who changes that", is_carried=False),
     Store("home", "push/.gitignore", "keeps the folder out of git", is_carried=False),
     Store("home", "backups/MARK.json", "when and where the last backup was made", is_carried=False),
+    Store("home", "fleet.json", "the fleet that this machine belongs to", is_personal=True),
+    Store(
+        "home", "fleet/*", "clones of a fleet's workspaces, and what jobs in them need; made again", is_carried=False
+    ),
     Store("git", "cleared-clone", "the clone's mark, by which its files beside the key are named"),
     Store("git", "cleared-origin", "the mark that the clone's commits name"),
     Store("git", "cleared-webhooks/*", "calls of webhooks that were accepted, with their bodies"),
@@ -91,18 +97,18 @@ STORES: Final = (
     Store("state", "task-trees/*", "the clone in which a task is verified now", is_carried=False),
     Store("state", "sessions/*/run/*", "what commands of a session need while they run", is_carried=False),
     Store("state", "sessions/*/tree/*", "what commands of a session work in", is_carried=False),
-    Store("state", "inbox.db*", "runs that wait, marks of schedules, the cursor, what was dealt with"),
+    Store("state", "inbox.db*", "runs that wait, marks of schedules, the cursor, what was dealt with", is_moved=True),
     Store("state", "runs.db*", "traces of runs: every call with its result"),
     Store("state", "llm.db*", "what models were asked, and what it has cost"),
     Store("state", "llm-answers.db*", "what models have answered to scripts"),
-    Store("state", "waiting-log.csv", "log rows that join the next commit"),
+    Store("state", "waiting-log.csv", "log rows that join the next commit", is_moved=True),
     Store("state", "seal.json", "a commit that was interrupted"),
     Store("state", "taken/*", "imported bank files, held for some days as they may grow"),
-    Store("state", "shadow.json", "what proposed versions have shown beside the live ones"),
+    Store("state", "shadow.json", "what proposed versions have shown beside the live ones", is_moved=True),
     Store("state", "sync.out", "what the last sync of the service has printed"),
-    Store("state", "improved", "when agents learned last by night, and what was found"),
-    Store("state", "notify.json", "notifications to send"),
-    Store("state", "script-messages.json", "messages of scripts to send"),
+    Store("state", "improved", "when agents learned last by night, and what was found", is_moved=True),
+    Store("state", "notify.json", "notifications to send", is_moved=True),
+    Store("state", "script-messages.json", "messages of scripts to send", is_moved=True),
     Store("state", "mcp-token.secret", "the token of MCP clients over HTTP"),
     Store("state", "service.log*", "what the service did"),
     Store("state", "sessions/*", "sessions of language models: their records and drafts"),

@@ -57,6 +57,7 @@ ELSEWHERE = {
     "loop serve": "serves until it is ended",
     "server": "serves until it is ended",
     "up": "serves until it is ended: test_crash_triggers",
+    "fleet worker": "serves until it is ended: tests/service/fleet",
     "review": "a screen: its keys are the decisions of cleared queue",
     "passkey add": "waits for a device in a browser",
     "config restore": "puts a file back in one move and commits nothing: tests/attacks/test_invalid_settings.py",

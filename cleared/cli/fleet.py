@@ -1,0 +1,306 @@
+"""``cleared fleet``: many workspaces on many machines."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import time
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from cleared.base.clock import format_iso
+from cleared.base.errors import BusyError, UsageError
+from cleared.base.terminal import count_noun, print_json, print_line, print_message, print_table
+from cleared.changes.host import current_user
+from cleared.cli.command_groups import new_group
+from cleared.cli.fleet_status import NameArgument, list_workspaces, open_fleet, show_queue, show_status
+from cleared.cli.options import JsonOption, open_host, parse_payload, read_clock
+from cleared.cli.showing import DigestOption
+from cleared.cli.trust import require_trusted
+from cleared.service.fleet import fleet_home, fleet_owner, job_queue
+from cleared.service.fleet.fleet_database import FleetDatabase
+from cleared.service.fleet.fleet_home import Fleet
+from cleared.service.fleet.fleet_records import DroppedFile, Request
+from cleared.service.fleet.object_store import FileStore
+from cleared.service.fleet.owner_statements import read_workers
+from cleared.service.fleet.worker import PATIENCE, FleetWorker, introduce_worker
+from cleared.service.fleet.worker_home import forget_workspace
+from cleared.trust.person_only import refuse_in_job
+
+app = new_group()
+DatabaseOption = Annotated[
+    str,
+    typer.Option(
+        "--database", metavar="URL", envvar=fleet_home.DATABASE, help="Of PostgreSQL: postgresql://USER@HOST/NAME."
+    ),
+]
+StoreOption = Annotated[
+    str | None,
+    typer.Option(
+        "--store", metavar="DIR|URL", help="Where dropped files lie; every worker must reach it. s3://BUCKET/…"
+    ),
+]
+_POLL_SECONDS = 0.2
+
+
+@app.command("init")
+def begin_fleet(database: DatabaseOption, store: StoreOption = None) -> None:
+    """Begin a fleet, or look at one that there is: make its tables; its owner is whoever says this.
+
+    The owner's approval key signs which workspaces and workers are in it. It never lies on a worker.
+    """
+    refuse_in_job()
+    fleet_home.require_packages()
+    fleet = fleet_owner.begin_fleet(database, _store_url(store))
+    path = fleet_home.write_fleet(fleet)
+    print_line(f"The fleet's owner is this user: {fleet.owner}")
+    print_message(f"Kept in {path}. On each worker: cleared fleet join --database URL --owner {fleet.owner}")
+
+
+@app.command("join")
+def join_fleet(
+    database: DatabaseOption,
+    owner: Annotated[str, typer.Option("--owner", metavar="KEY", help="As cleared fleet init has printed it.")],
+    store: StoreOption = None,
+) -> None:
+    """Make this machine one of a fleet's workers: say which database, and whose word counts."""
+    refuse_in_job()
+    fleet_home.require_packages()
+    with FleetDatabase.connect(database) as opened:
+        opened.check_version()
+        introduce_worker(opened, read_clock())
+    path = fleet_home.write_fleet(Fleet(database, owner, _store_url(store)))
+    print_line(f"This machine belongs to the fleet of {owner} ({path}).")
+    print_message("Start it: cleared fleet worker. The owner lets it in: cleared fleet trust NAME.")
+
+
+def _store_url(store: str | None) -> str:
+    if store is not None and "://" in store:
+        return store
+    folder = Path(store).absolute() if store is not None else fleet_home.fleet_folder() / "files"
+    return f"file://{folder}"
+
+
+# --- the owner -------------------------------------------------------------------------------------------------
+
+
+@app.command("add")
+def add_workspace(
+    name: Annotated[str, typer.Argument(metavar="NAME", help="What the fleet calls it.")],
+    url: Annotated[str, typer.Argument(metavar="GIT-URL", help="Where its history is pushed to.")],
+    branch: Annotated[str, typer.Option("--branch", metavar="NAME", help="The branch that is served.")] = "main",
+    spread: Annotated[
+        int, typer.Option("--spread", metavar="SECONDS", min=0, help="Spread its schedules over so long; 0: not.")
+    ] = 0,
+    budget: Annotated[
+        int, typer.Option("--budget", metavar="SECONDS", min=0, help="Processor time a day; 0: as much as it needs.")
+    ] = 0,
+    digest: DigestOption = "",
+    json: JsonOption = False,
+) -> None:
+    """Let the workers serve a workspace, or say again what its name means.
+
+    It is cloned here first. Whoever is trusted in this clone is trusted by the workers, so say who is, as with cleared
+    trust. Where it is pushed to must forbid that commits are taken back: git config receive.denyNonFastForwards true,
+    and receive.denyDeletes true.
+    """
+    refuse_in_job()
+    fleet, database = open_fleet()
+    with database:
+        fleet_home.check_name(name)
+        fleet_owner.require_owner(fleet)
+        address = str(Path(url).absolute()) if Path(url).is_dir() else url
+        root = fleet_owner.open_desk(name, address, branch)
+        host = open_host(root)
+        require_trusted(host, digest, f"cleared fleet add {name} {url} --digest ", json=json)
+        now = read_clock().now()
+        said = fleet_owner.make_statement(
+            host, name, address, branch, now, spread_seconds=spread, budget_seconds=budget
+        )
+        is_new = fleet_owner.add_workspace(fleet, database, said, now)
+    if json:
+        print_json(
+            {"name": name, "books": said.books, "url": address, "branch": branch, "new": is_new, "clone": str(root)}
+        )
+        return
+    print_line(f"{name} is {'in the fleet' if is_new else 'as it is said now'}. Your clone of it: {root}")
+
+
+@app.command("remove")
+def remove_workspace(name: NameArgument) -> None:
+    """Take a workspace out of the fleet. Its history stays where it is pushed to."""
+    refuse_in_job()
+    fleet, database = open_fleet()
+    with database:
+        fleet_owner.require_owner(fleet)
+        if not database.remove_workspace(fleet_home.check_name(name)):
+            raise UsageError(f"the fleet has no workspace {name!r}", remedy="See: cleared fleet list.")
+    forget_workspace(fleet_home.fleet_folder(), name)
+    print_line(f"{name} is not in the fleet any more.")
+
+
+@app.command("trust")
+def trust_worker(
+    worker: Annotated[str, typer.Argument(metavar="[WORKER]", help="Its name, or how its key begins.")] = "",
+    revoke: Annotated[
+        bool, typer.Option("--revoke", help="It may do nothing any more; what it did before counts.")
+    ] = False,
+    json: JsonOption = False,
+) -> None:
+    """Let a worker run the workspaces, or not any more. Without a name: show the workers that were seen."""
+    fleet, database = open_fleet()
+    with database:
+        if worker:
+            refuse_in_job()
+            found = fleet_owner.find_worker(database, worker)
+            fleet_owner.trust_worker(fleet, database, found, read_clock(), revoke=revoke)
+        said, seen = read_workers(fleet.owner, database), database.list_workers()
+    rows = [
+        {
+            "name": each.name,
+            "key": each.key,
+            "version": each.version,
+            "seen": format_iso(each.at),
+            "trusted": each.key in said.keys,
+            "revoked": each.key in said.revoked,
+        }
+        for each in seen
+    ]
+    if json:
+        print_json(rows)
+        return
+    print_table(
+        ["worker", "key", "version", "seen", "trusted"],
+        (
+            (
+                row["name"],
+                str(row["key"]).removeprefix("ed25519:")[:16],
+                row["version"],
+                row["seen"],
+                "revoked" if row["revoked"] else "yes" if row["trusted"] else "no",
+            )
+            for row in rows
+        ),
+        empty="No worker has joined yet: cleared fleet join, on its machine.",
+    )
+
+
+@app.command("upgrade")
+def upgrade_fleet() -> None:
+    """Bring the database up to this version. Workers of the version before go on meanwhile."""
+    refuse_in_job()
+    fleet_home.require_packages()
+    fleet = fleet_home.read_fleet()
+    fleet_owner.require_owner(fleet)
+    fleet_owner.begin_fleet(fleet.database, fleet.store)
+    print_line("The database has the tables of this version.")
+
+
+# --- workers ---------------------------------------------------------------------------------------------------
+
+
+@app.command("worker")
+def run_worker(
+    concurrency: Annotated[
+        int, typer.Option("--concurrency", metavar="N", min=1, max=64, help="Workspaces that are served at once.")
+    ] = 1,
+    once: Annotated[bool, typer.Option("--once", help="End when nothing is due and nothing waits.")] = False,
+    patience: Annotated[
+        float,
+        typer.Option("--patience", metavar="SECONDS", min=1, help="Silence after which another worker counts as dead."),
+    ] = PATIENCE,
+) -> None:
+    """Serve the workspaces of the fleet; any number of these, on any machine. Ctrl-C ends it after its jobs.
+
+    Each job has a process of its own, with that workspace's trust and secrets alone: lines VARIABLE=value in
+    fleet/secrets/NAME.env, below the folder of this user's keys.
+    """
+    refuse_in_job()
+    fleet_home.require_packages()
+    clock = read_clock()
+    instant = os.environ.get("CLEARED_CLOCK")
+    FleetWorker(
+        fleet_home.read_fleet(), clock, concurrency=concurrency, once=once, patience=patience, instant=instant
+    ).run()
+
+
+# --- everybody -------------------------------------------------------------------------------------------------
+
+
+app.command("list")(list_workspaces)
+app.command("status")(show_status)
+app.command("queue")(show_queue)
+
+
+@app.command("run")
+def run_agent(
+    name: NameArgument,
+    agent: Annotated[str, typer.Argument(metavar="AGENT", help="The stem of its file in agents/.")],
+    data: Annotated[str | None, typer.Option("--data", metavar="JSON", help="The event's payload.")] = None,
+    key: Annotated[str, typer.Option("--key", metavar="TEXT", help="With the same key it runs once.")] = "",
+    wait: Annotated[
+        float, typer.Option("--wait", metavar="SECONDS", min=0, help="How long to wait for its end.")
+    ] = 60.0,
+    json: JsonOption = False,
+) -> None:
+    """Have an agent run in a workspace, and wait for its end; exits 1 where it failed, 3 where it was refused."""
+    refuse_in_job()
+    fleet, database = open_fleet()
+    with database:
+        database.read_workspace(name)
+        job_queue.refuse_full_queue(database)
+        identity = key or f"fleet-{secrets.token_hex(8)}"
+        payload = parse_payload(data) if data is not None else None
+        request = Request(identity, name, agent, payload, "waiting", "", "")
+        database.add_request(request, current_user(), read_clock().now())
+        with job_queue.open_queue(fleet.database) as queue:
+            job_queue.ask_for_job(queue, name, "run", identity)
+        until = time.monotonic() + wait
+        while (ended := database.read_request(identity)) is not None and ended.status == "waiting":
+            if time.monotonic() > until:
+                raise BusyError(
+                    f"{agent} of {name} has not had its run within {wait:g} seconds; it waits for a worker",
+                    remedy=f"See: cleared fleet status {name}. To ask again for the same run: --key {identity}.",
+                )
+            time.sleep(_POLL_SECONDS)
+    assert ended is not None
+    if json:
+        print_json({"key": identity, "status": ended.status, "said": ended.said, "commit": ended.commit or None})
+    else:
+        print_line(f"{agent}: {ended.status}{f' ({ended.commit[:10]})' if ended.commit else ''}: {ended.said}")
+    if ended.status in ("failed", "refused"):
+        raise typer.Exit(1 if ended.status == "failed" else 3)
+
+
+@app.command("drop")
+def drop_files(
+    name: NameArgument,
+    files: Annotated[list[Path], typer.Argument(metavar="FILE…", help="Bank files, as for cleared import.")],
+    json: JsonOption = False,
+) -> None:
+    """Hand files in to a workspace: kept at once, imported by the next worker. The same file twice is one."""
+    refuse_in_job()
+    fleet, database = open_fleet()
+    with database:
+        database.read_workspace(name)
+        job_queue.refuse_full_queue(database)
+        store, dropped = FileStore(fleet.store), []
+        for path in files:
+            try:
+                data = path.read_bytes()
+            except OSError as error:
+                raise UsageError(f"{path} cannot be read: {error.strerror or error}") from None
+            file = DroppedFile(store.put_file(data), path.name, read_clock().now())
+            is_new = database.add_file(name, file, current_user())
+            dropped.append((file, is_new))
+        with job_queue.open_queue(fleet.database) as queue:
+            for file, _ in dropped:
+                job_queue.ask_for_job(queue, name, "file", file.digest)
+    if json:
+        print_json([{"name": file.name, "sha256": file.digest, "new": is_new} for file, is_new in dropped])
+        return
+    new = sum(is_new for _, is_new in dropped)
+    again = f"; {count_noun(len(dropped) - new, 'file')} handed in before" if new < len(dropped) else ""
+    print_line(f"{count_noun(new, 'file')} handed in to {name}{again}")

@@ -1,0 +1,132 @@
+"""``cleared fleet list``, ``status`` and ``queue``: how a fleet is."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated, Any
+
+import typer
+
+from cleared.base.clock import format_iso
+from cleared.base.errors import PolicyError
+from cleared.base.terminal import print_json, print_line, print_table
+from cleared.cli.options import JsonOption
+from cleared.service.fleet import fleet_home
+from cleared.service.fleet.fleet_database import FleetDatabase
+from cleared.service.fleet.fleet_home import Fleet
+from cleared.service.fleet.fleet_records import WorkspaceRecord
+from cleared.service.fleet.owner_statements import WorkspaceStatement, read_statement, read_workers
+
+NameArgument = Annotated[str, typer.Argument(metavar="NAME", help="As cleared fleet list shows it.")]
+
+
+def open_fleet() -> tuple[Fleet, FleetDatabase]:
+    """The fleet that this machine belongs to, and its database. Raises ``ClearedError`` where there is none."""
+    fleet_home.require_packages()
+    fleet = fleet_home.read_fleet()
+    database = FleetDatabase.connect(fleet.database)
+    database.check_version()
+    return fleet, database
+
+
+def list_workspaces(json: JsonOption = False) -> None:
+    """List the workspaces: what is wrong first, then what waits for a person."""
+    fleet, database = open_fleet()
+    with database:
+        records, jobs = database.list_workspaces(), database.count_jobs()
+        rows = [_describe(fleet, record, jobs) for record in records]
+    if json:
+        print_json(rows)
+        return
+    print_table(
+        ["workspace", "cards", "jobs", "last look", "next look", "problem"],
+        (
+            (
+                row["name"],
+                row["cards"] or "",
+                row["waiting"] + row["doing"] or "",
+                row["looked_at"] or "",
+                row["due"] or "",
+                row["problem"],
+            )
+            for row in rows
+        ),
+        wrap=["problem"],
+        empty="The fleet has no workspace yet: cleared fleet add NAME GIT-URL.",
+    )
+
+
+def _describe(fleet: Fleet, record: WorkspaceRecord, jobs: Mapping[str, tuple[int, int]]) -> dict[str, Any]:
+    waiting, doing = jobs.get(record.name, (0, 0))
+    try:
+        said = read_statement(fleet.owner, record.signed, WorkspaceStatement)
+        about: dict[str, Any] = {"url": said.url, "branch": said.branch, "books": said.books}
+        about |= {"spread_seconds": said.spread_seconds, "budget_seconds": said.budget_seconds}
+        problem = record.problem
+    except PolicyError as error:
+        about, problem = {}, str(error)
+    return {
+        "name": record.name,
+        "cards": record.cards,
+        "waiting": waiting,
+        "doing": doing,
+        "head": record.head,
+        "looked_at": format_iso(record.looked_at) if record.looked_at else None,
+        "due": format_iso(record.due) if record.due else None,
+        "problem": problem,
+        "spent_seconds": round(record.spent_seconds, 3),
+        **about,
+    }
+
+
+def show_status(
+    name: Annotated[str, typer.Argument(metavar="[NAME]", help="One workspace; without, the whole fleet.")] = "",
+    json: JsonOption = False,
+) -> None:
+    """Show how the fleet is, or one workspace with its files that wait."""
+    fleet, database = open_fleet()
+    with database:
+        jobs = database.count_jobs()
+        if name:
+            row = _describe(fleet, database.read_workspace(name), jobs)
+            row["files"] = [
+                {"name": f.name, "sha256": f.digest, "at": format_iso(f.at)} for f in database.list_files(name)
+            ]
+        else:
+            records = database.list_workspaces()
+            row = {
+                "workspaces": len(records),
+                "cards": sum(record.cards for record in records),
+                "problems": sum(bool(record.problem) for record in records),
+                "waiting": sum(waiting for waiting, _ in jobs.values()),
+                "doing": sum(doing for _, doing in jobs.values()),
+                "workers": len(read_workers(fleet.owner, database).keys),
+            }
+    if json:
+        print_json(row)
+        return
+    for key, value in row.items():
+        if key == "files":
+            value = ", ".join(each["name"] for each in value) or "none wait"
+        print_line(f"{key.replace('_', ' ')}: {value if value is not None else '-'}")
+
+
+def show_queue(
+    name: Annotated[str, typer.Argument(metavar="[NAME]", help="Only this workspace's.")] = "", json: JsonOption = False
+) -> None:
+    """Show the jobs that wait, and those that are on."""
+    _, database = open_fleet()
+    with database:
+        rows = [
+            {"workspace": workspace, "waiting": waiting, "doing": doing}
+            for workspace, (waiting, doing) in sorted(database.count_jobs().items())
+            if name in ("", workspace)
+        ]
+    if json:
+        print_json(rows)
+        return
+    print_table(
+        ["workspace", "waiting", "being done"],
+        ((row["workspace"], row["waiting"], row["doing"]) for row in rows),
+        empty="No job waits.",
+    )

@@ -1,0 +1,368 @@
+"""The fleet's tables in PostgreSQL: workspaces, dropped files, requests, workers. The jobs are procrastinate's.
+
+All of it can be made again from git and the object store, but for requests that had no run yet: ``cleared fleet add``
+says a workspace again, and its first job reads off the history what was done.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from datetime import datetime
+from typing import TYPE_CHECKING, Any, Final, Self
+
+from cleared.base.errors import UsageError, WorkspaceError
+from cleared.service.fleet.fleet_records import DroppedFile, Request, SignedStatement, Worker, WorkspaceRecord
+
+if TYPE_CHECKING:
+    from psycopg import Connection
+
+SCHEMA_VERSION: Final = 1
+"""Of the tables below. Workers of this version work with it, and with none that is later."""
+_SCHEMA: Final = """
+CREATE TABLE IF NOT EXISTS fleet_facts (name text PRIMARY KEY, value text NOT NULL);
+CREATE TABLE IF NOT EXISTS fleet_workspaces (
+  name text PRIMARY KEY, statement bytea NOT NULL, signature text NOT NULL,
+  state bytea, head text NOT NULL DEFAULT '', due timestamptz, asked_due timestamptz, looked_at timestamptz,
+  problem text NOT NULL DEFAULT '', failures integer NOT NULL DEFAULT 0,
+  spent_day date, spent_seconds double precision NOT NULL DEFAULT 0, cards integer NOT NULL DEFAULT 0);
+CREATE INDEX IF NOT EXISTS fleet_due ON fleet_workspaces (due);
+CREATE TABLE IF NOT EXISTS fleet_files (
+  workspace text NOT NULL REFERENCES fleet_workspaces ON DELETE CASCADE, digest text NOT NULL, name text NOT NULL,
+  dropped_by text NOT NULL, at timestamptz NOT NULL, settled text NOT NULL DEFAULT '',
+  PRIMARY KEY (workspace, digest));
+CREATE TABLE IF NOT EXISTS fleet_requests (
+  id text PRIMARY KEY, workspace text NOT NULL REFERENCES fleet_workspaces ON DELETE CASCADE, agent text NOT NULL,
+  payload jsonb, asked_by text NOT NULL, at timestamptz NOT NULL, status text NOT NULL DEFAULT 'waiting',
+  said text NOT NULL DEFAULT '', commit_id text NOT NULL DEFAULT '', ended_at timestamptz);
+CREATE TABLE IF NOT EXISTS fleet_workers (
+  key text PRIMARY KEY, name text NOT NULL, version text NOT NULL, at timestamptz NOT NULL);
+"""
+AWAKE: Final = "awake"
+"""The fact of when a worker looked for due schedules last, and since when one did without a pause."""
+_PAUSE_SECONDS: Final = 60.0
+"""Where no worker looked for longer, what came due meanwhile was missed."""
+
+
+_RECORD: Final = (
+    "name, statement, signature, state, head, due, looked_at, problem, failures, spent_day, spent_seconds, cards"
+)
+
+
+class FleetDatabase:
+    """A connection; each call is one transaction of its own, but within ``transaction``."""
+
+    def __init__(self, connection: Connection[Any]) -> None:
+        self._db = connection
+
+    @classmethod
+    def connect(cls, url: str) -> Self:
+        """Raises ``WorkspaceError`` where the database cannot be reached, ``UsageError`` where the URL is none."""
+        import psycopg
+
+        try:
+            return cls(psycopg.connect(url, autocommit=True, connect_timeout=10))
+        except psycopg.ProgrammingError as error:
+            raise UsageError(f"the URL of the database is not one: {_first_line(error)}") from None
+        except psycopg.OperationalError as error:
+            raise _unreachable(error) from None
+
+    def close(self) -> None:
+        self._db.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    @contextmanager
+    def transaction(self) -> Iterator[None]:
+        """All or nothing of the calls within."""
+        with self._reaching(), self._db.transaction():
+            yield
+
+    @contextmanager
+    def _reaching(self) -> Iterator[None]:
+        import psycopg
+
+        try:
+            yield
+        except psycopg.errors.UndefinedTable:
+            raise WorkspaceError(
+                "the database has no fleet in it yet", remedy="Its owner begins one: cleared fleet init --database URL."
+            ) from None
+        except psycopg.OperationalError as error:
+            raise _unreachable(error) from None
+
+    def _run(self, query: str, *values: Any) -> list[tuple[Any, ...]]:
+        with self._reaching():
+            cursor = self._db.execute(query, values)
+            return cursor.fetchall() if cursor.description is not None else []
+
+    # --- the fleet ---------------------------------------------------------------------------------------------
+
+    def make_tables(self) -> None:
+        """Make what is not there yet. Two that do it at once do it one after the other."""
+        with self.transaction():
+            self._run("SELECT pg_advisory_xact_lock(hashtext('cleared fleet'))")
+            self._run(_SCHEMA)
+            self._run(
+                "INSERT INTO fleet_facts VALUES ('schema', %s) ON CONFLICT (name) DO UPDATE SET value = "
+                "greatest(fleet_facts.value::int, excluded.value::int)::text",
+                str(SCHEMA_VERSION),
+            )
+
+    def check_version(self) -> None:
+        """Raises ``UsageError`` where the tables are those of another version that this program does not know."""
+        found = int(self.read_fact("schema") or 0)
+        if found < SCHEMA_VERSION:
+            raise UsageError(
+                f"the database has the tables of version {found}, and this program needs {SCHEMA_VERSION}",
+                remedy="The owner brings them up, while workers of the version before go on: cleared fleet upgrade.",
+            )
+        if found > SCHEMA_VERSION:
+            raise UsageError(
+                f"the database has the tables of version {found}, and this program knows {SCHEMA_VERSION}",
+                remedy="Install the newer cleared on this machine.",
+            )
+
+    def read_fact(self, name: str) -> str | None:
+        rows = self._run("SELECT value FROM fleet_facts WHERE name = %s", name)
+        return str(rows[0][0]) if rows else None
+
+    def write_fact(self, name: str, value: str) -> None:
+        self._run(
+            "INSERT INTO fleet_facts VALUES (%s, %s) ON CONFLICT (name) DO UPDATE SET value = excluded.value",
+            name,
+            value,
+        )
+
+    def note_awake(self, now: datetime) -> datetime:
+        """A worker looks for what is due. Returns since when workers do so without a pause: what came due earlier, and
+        was not run, was missed."""
+        with self.transaction():
+            self._run("SELECT pg_advisory_xact_lock(hashtext('cleared fleet awake'))")
+            last, since = ((self.read_fact(AWAKE) or "") + " ").split(" ")[:2]
+            is_new = not last or not 0 <= (now - datetime.fromisoformat(last)).total_seconds() <= _PAUSE_SECONDS
+            began = now if is_new else datetime.fromisoformat(since)
+            self.write_fact(AWAKE, f"{now.isoformat()} {began.isoformat()}")
+        return began
+
+    def read_awake_since(self) -> datetime | None:
+        """The same, without a look; None where no worker ever did."""
+        text = self.read_fact(AWAKE)
+        return datetime.fromisoformat(text.split(" ")[1]) if text else None
+
+    # --- workers -----------------------------------------------------------------------------------------------
+
+    def note_worker(self, key: str, name: str, version: str, now: datetime) -> None:
+        self._run(
+            "INSERT INTO fleet_workers VALUES (%s, %s, %s, %s) ON CONFLICT (key) DO UPDATE SET name = excluded.name, "
+            "version = excluded.version, at = excluded.at",
+            key,
+            name,
+            version,
+            now,
+        )
+
+    def list_workers(self) -> list[Worker]:
+        return [
+            Worker(*row) for row in self._run("SELECT key, name, version, at FROM fleet_workers ORDER BY name, key")
+        ]
+
+    # --- workspaces --------------------------------------------------------------------------------------------
+
+    def add_workspace(self, name: str, signed: SignedStatement, due: datetime) -> bool:
+        """Say what a name means, anew where it is known; whether it is new."""
+        rows = self._run(
+            "INSERT INTO fleet_workspaces (name, statement, signature, due) VALUES (%s, %s, %s, %s) "
+            "ON CONFLICT (name) DO UPDATE SET statement = excluded.statement, signature = excluded.signature, "
+            "due = excluded.due, problem = '', failures = 0 RETURNING (xmax = 0)",
+            name,
+            signed.text,
+            signed.signature,
+            due,
+        )
+        return bool(rows[0][0])
+
+    def remove_workspace(self, name: str) -> bool:
+        return bool(self._run("DELETE FROM fleet_workspaces WHERE name = %s RETURNING name", name))
+
+    def read_workspace(self, name: str) -> WorkspaceRecord:
+        """Raises ``UsageError`` where the fleet has none of this name."""
+        rows = self._run(f"SELECT {_RECORD} FROM fleet_workspaces WHERE name = %s", name)
+        if not rows:
+            raise UsageError(f"the fleet has no workspace {name!r}", remedy="See: cleared fleet list.")
+        return _record_from_row(rows[0])
+
+    def list_workspaces(self) -> list[WorkspaceRecord]:
+        """All, those with the most waiting cards first."""
+        rows = self._run(
+            f"SELECT {_RECORD} FROM fleet_workspaces ORDER BY (problem <> '') DESC, cards DESC, name".replace(
+                "state,", "NULL,", 1
+            )
+        )
+        return [_record_from_row(row) for row in rows]
+
+    def list_due(self, now: datetime, limit: int) -> list[tuple[str, datetime]]:
+        """The workspaces that are due, and for whose due time no job was asked yet; longest due first."""
+        return [
+            (str(name), due)
+            for name, due in self._run(
+                "SELECT name, due FROM fleet_workspaces WHERE due <= %s AND asked_due IS DISTINCT FROM due "
+                "ORDER BY due LIMIT %s",
+                now,
+                limit,
+            )
+        ]
+
+    def note_asked(self, asked: Sequence[tuple[str, datetime]]) -> None:
+        """Jobs were asked for these due times."""
+        with self.transaction():
+            for name, due in asked:
+                self._run("UPDATE fleet_workspaces SET asked_due = %s WHERE name = %s AND due = %s", due, name, due)
+
+    def next_due(self) -> datetime | None:
+        """When the next workspace is due for which no job was asked."""
+        rows = self._run("SELECT min(due) FROM fleet_workspaces WHERE asked_due IS DISTINCT FROM due")
+        return rows[0][0] if rows else None
+
+    def save_job(self, name: str, *, state: bytes, head: str, due: datetime | None, now: datetime, cards: int) -> None:
+        """A job has ended well."""
+        self._run(
+            "UPDATE fleet_workspaces SET state = %s, head = %s, due = %s, looked_at = %s, cards = %s, problem = '', "
+            "failures = 0, asked_due = NULL WHERE name = %s",
+            state,
+            head,
+            due,
+            now,
+            cards,
+            name,
+        )
+
+    def save_head(self, name: str, head: str) -> None:
+        """A job has pushed, and goes on."""
+        self._run("UPDATE fleet_workspaces SET head = %s WHERE name = %s", head, name)
+
+    def note_problem(self, name: str, problem: str, due: datetime | None) -> None:
+        """A job could not do its work; the next look is at ``due``."""
+        self._run(
+            "UPDATE fleet_workspaces SET problem = %s, due = %s, failures = failures + 1, asked_due = NULL "
+            "WHERE name = %s",
+            problem[:2_000],
+            due,
+            name,
+        )
+
+    def set_due(self, name: str, due: datetime) -> None:
+        self._run("UPDATE fleet_workspaces SET due = %s WHERE name = %s", due, name)
+
+    def add_spending(self, name: str, now: datetime, seconds: float) -> None:
+        """A job took so many processor seconds."""
+        day = now.date()
+        self._run(
+            "UPDATE fleet_workspaces SET spent_seconds = %s + CASE WHEN spent_day = %s THEN spent_seconds ELSE 0 END, "
+            "spent_day = %s WHERE name = %s",
+            seconds,
+            day,
+            day,
+            name,
+        )
+
+    # --- files and requests ------------------------------------------------------------------------------------
+
+    def add_file(self, workspace: str, file: DroppedFile, by: str) -> bool:
+        """Whether it is new: the same content is handed in once, whatever its name."""
+        rows = self._run(
+            "INSERT INTO fleet_files (workspace, digest, name, dropped_by, at) VALUES (%s, %s, %s, %s, %s) "
+            "ON CONFLICT DO NOTHING RETURNING digest",
+            workspace,
+            file.digest,
+            file.name,
+            by,
+            file.at,
+        )
+        return bool(rows)
+
+    def list_files(self, workspace: str, *, waiting: bool = True) -> list[DroppedFile]:
+        """The dropped files, oldest first."""
+        rows = self._run(
+            "SELECT digest, name, at, settled FROM fleet_files WHERE workspace = %s AND (NOT %s OR settled = '') "
+            "ORDER BY at, name",
+            workspace,
+            waiting,
+        )
+        return [DroppedFile(*row) for row in rows]
+
+    def settle_file(self, workspace: str, file: DroppedFile, what: str) -> None:
+        self._run(
+            "UPDATE fleet_files SET settled = %s WHERE workspace = %s AND digest = %s",
+            what,
+            workspace,
+            file.digest,
+        )
+
+    def add_request(self, request: Request, by: str, now: datetime) -> None:
+        from psycopg.types.json import Jsonb
+
+        self._run(
+            "INSERT INTO fleet_requests (id, workspace, agent, payload, asked_by, at) VALUES (%s, %s, %s, %s, %s, %s) "
+            "ON CONFLICT DO NOTHING",
+            request.id,
+            request.workspace,
+            request.agent,
+            Jsonb(request.payload),
+            by,
+            now,
+        )
+
+    def read_request(self, identity: str) -> Request | None:
+        rows = self._run(
+            "SELECT id, workspace, agent, payload, status, said, commit_id FROM fleet_requests WHERE id = %s", identity
+        )
+        return Request(*rows[0]) if rows else None
+
+    def list_requests(self, workspace: str) -> list[Request]:
+        """Those that wait, oldest first."""
+        rows = self._run(
+            "SELECT id, workspace, agent, payload, status, said, commit_id FROM fleet_requests "
+            "WHERE workspace = %s AND status = 'waiting' ORDER BY at, id",
+            workspace,
+        )
+        return [Request(*row) for row in rows]
+
+    def end_request(self, identity: str, status: str, said: str, commit: str, now: datetime) -> None:
+        self._run(
+            "UPDATE fleet_requests SET status = %s, said = %s, commit_id = %s, ended_at = %s WHERE id = %s",
+            status,
+            said[:2_000],
+            commit,
+            now,
+            identity,
+        )
+
+    def count_jobs(self) -> dict[str, tuple[int, int]]:
+        """Workspace → its jobs that wait, and that are being done."""
+        rows = self._run(
+            "SELECT lock, count(*) FILTER (WHERE status = 'todo'), count(*) FILTER (WHERE status = 'doing') "
+            "FROM procrastinate_jobs WHERE status IN ('todo', 'doing') GROUP BY lock"
+        )
+        return {str(lock): (waiting, doing) for lock, waiting, doing in rows}
+
+
+def _record_from_row(row: tuple[Any, ...]) -> WorkspaceRecord:
+    name, statement, signature, *rest = row
+    state = bytes(rest[0]) if rest[0] is not None else None
+    return WorkspaceRecord(name, SignedStatement(bytes(statement), signature), state, *rest[1:])
+
+
+def _first_line(error: Exception) -> str:
+    return str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
+
+
+def _unreachable(error: Exception) -> WorkspaceError:
+    return WorkspaceError(
+        f"the fleet's database cannot be reached: {_first_line(error)}",
+        remedy="Look whether PostgreSQL is up, and whether the URL is right: cleared fleet join.",
+    )

@@ -1,0 +1,65 @@
+"""What the fleet's database has of a workspace, a dropped file, a request, a worker."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any
+
+from msgspec import Struct
+
+
+class SignedStatement(Struct, frozen=True):
+    """Something that the fleet's owner says (``owner_statements``): ``text`` is JSON, ``signature`` theirs over it."""
+
+    text: bytes
+    signature: str
+
+
+class WorkspaceRecord(Struct, frozen=True):
+    """A workspace as the database has it. ``state``: what the service remembers between jobs (``service_state``).
+
+    ``head``: the last commit that a worker has pushed or seen. ``due``: when to look at it next; None: when something
+    happens to it. ``cards``: how many wait.
+    """
+
+    name: str
+    signed: SignedStatement
+    state: bytes | None
+    head: str
+    due: datetime | None
+    looked_at: datetime | None
+    problem: str
+    failures: int
+    spent_day: Any
+    spent_seconds: float
+    cards: int
+
+
+class DroppedFile(Struct, frozen=True):
+    """A file that was handed in. ``settled``: what became of it, empty while it waits."""
+
+    digest: str
+    name: str
+    at: datetime
+    settled: str = ""
+
+
+class Request(Struct, frozen=True):
+    """A run that a person asked for. ``status``: waiting, succeeded, failed, waiting-for-answer or refused."""
+
+    id: str
+    workspace: str
+    agent: str
+    payload: Any
+    status: str
+    said: str
+    commit: str
+
+
+class Worker(Struct, frozen=True):
+    """A worker that has been seen. ``key``: of its runs."""
+
+    key: str
+    name: str
+    version: str
+    at: datetime

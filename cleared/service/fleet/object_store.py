@@ -1,0 +1,75 @@
+"""Where dropped files lie until a worker has put them into the books: a directory, or what speaks S3's protocol.
+
+A file is named by its digest, so that it is there before its job is, and once.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from cleared.base.errors import Place, WorkspaceError
+
+if TYPE_CHECKING:
+    from obstore.store import ObjectStore
+
+
+class FileStore:
+    """``url``: a ``file://`` URL, or one of obstore's: ``s3://BUCKET/PREFIX``. Keys for that come from the environment
+    (AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY, AWS_ENDPOINT_URL)."""
+
+    def __init__(self, url: str) -> None:
+        self._url = url
+        self._store = _open_store(url)
+
+    def put_file(self, data: bytes) -> str:
+        """Keep the content; its digest. Raises ``WorkspaceError`` where the store does not take it."""
+        import obstore
+
+        digest = hashlib.sha256(data).hexdigest()
+        try:
+            obstore.put(self._store, digest, data)
+        except (obstore.exceptions.BaseError, OSError) as error:
+            raise self._explain(error) from None
+        return digest
+
+    def read_file(self, digest: str) -> bytes:
+        """Raises ``WorkspaceError`` where it is not there, or another content than its name says."""
+        import obstore
+
+        try:
+            data = bytes(obstore.get(self._store, digest).bytes())
+        except (obstore.exceptions.BaseError, OSError) as error:
+            raise self._explain(error) from None
+        if hashlib.sha256(data).hexdigest() != digest:
+            raise WorkspaceError(
+                "the file has another content than the one that was dropped",
+                place=Place(f"{self._url}/{digest}"),
+                remedy="Look at who can write to the store. Drop the file again: cleared fleet drop.",
+            )
+        return data
+
+    def _explain(self, error: Exception) -> WorkspaceError:
+        reason = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
+        return WorkspaceError(
+            f"the store of dropped files cannot be used: {reason}",
+            place=Place(self._url),
+            remedy="Look whether it can be reached from here, with the keys in the environment.",
+        )
+
+
+def _open_store(url: str) -> ObjectStore:
+    from obstore.exceptions import BaseError
+    from obstore.store import LocalStore, from_url
+
+    try:
+        if url.startswith("file://"):
+            return LocalStore(Path(url.removeprefix("file://")), mkdir=True)
+        return from_url(url)
+    except (BaseError, OSError, ValueError) as error:
+        raise WorkspaceError(
+            f"this is no store of files: {str(error).splitlines()[0] if str(error) else type(error).__name__}",
+            place=Place(url),
+            remedy="Give a directory, or a URL such as s3://BUCKET/PREFIX.",
+        ) from None

@@ -1,0 +1,202 @@
+"""``cleared fleet worker``: takes jobs, each in a process of its own, asks for jobs that are due, and finds those of
+workers that were killed."""
+
+from __future__ import annotations
+
+import asyncio
+import multiprocessing
+import os
+import signal
+import sys
+import threading
+from contextlib import suppress
+from datetime import timedelta
+from functools import partial
+from multiprocessing import connection
+from typing import TYPE_CHECKING, Any, Final
+
+from cleared import __version__
+from cleared.base.clock import Clock
+from cleared.base.errors import ClearedError
+from cleared.base.terminal import print_message
+from cleared.service.fleet.fleet_database import FleetDatabase
+from cleared.service.fleet.fleet_home import Fleet, fleet_folder
+from cleared.service.fleet.job_queue import QUEUE, JobKind, ask_for_job, make_app, open_queue
+from cleared.service.fleet.workspace_job import JobOrder, do_job
+from cleared.trust.keys import run_key
+from cleared.workspace.location import cleared_home
+
+if TYPE_CHECKING:
+    from procrastinate import App
+
+_LOOK_SECONDS: Final = 1.0
+"""How often it is looked which workspaces are due."""
+_MOST_DUE: Final = 200
+"""Jobs that one look asks for."""
+PATIENCE: Final = 30.0
+"""Seconds without a sign of life after which a worker is taken for dead: others do its jobs. Where it is not, what it
+pushes later is rejected."""
+_PRELOADED: Final = ("cleared.service.fleet.preloaded",)
+
+
+class FleetWorker:
+    """One worker. ``clock``: what is due; ``instant``: what time it is in jobs, where they do not go by the machine's
+    clock. ``once``: end when nothing is due and nothing waits."""
+
+    def __init__(
+        self,
+        fleet: Fleet,
+        clock: Clock,
+        *,
+        concurrency: int = 1,
+        once: bool = False,
+        patience: float = PATIENCE,
+        instant: str | None = None,
+    ) -> None:
+        self._fleet, self._clock, self._instant = fleet, clock, instant
+        self._concurrency, self._once, self._patience = concurrency, once, patience
+        self._processes: Any = multiprocessing.get_context("forkserver")
+        self._processes.set_forkserver_preload(list(_PRELOADED))
+        self._folder = fleet_folder()
+
+    def run(self) -> None:
+        """Work until SIGTERM or Ctrl-C; jobs that are on end first. Raises ``ClearedError`` where the database cannot
+        be used."""
+        self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        with FleetDatabase.connect(self._fleet.database) as database:
+            database.check_version()
+            introduce_worker(database, self._clock)
+        asyncio.run(self._run())
+
+    async def _run(self) -> None:
+        from procrastinate import PsycopgConnector
+
+        app = make_app(PsycopgConnector(conninfo=self._fleet.database), self._do_job)
+        async with app.open_async():
+            if self._once:
+                await self._drain(app)
+                return
+            print_message("up; Ctrl-C ends it after the jobs that are on")
+            beside = [asyncio.create_task(each) for each in (self._look_for_due(), self._rescue_jobs(app))]
+            try:
+                await app.run_worker_async(
+                    queues=[QUEUE],
+                    concurrency=self._concurrency,
+                    delete_jobs="always",
+                    update_heartbeat_interval=self._patience / 6,
+                    stalled_worker_timeout=self._patience,
+                    fetch_job_polling_interval=2.0,
+                )
+            finally:
+                for task in beside:
+                    task.cancel()
+                await asyncio.gather(*beside, return_exceptions=True)
+
+    async def _drain(self, app: App) -> None:
+        """Do what is due and what waits, until there is nothing."""
+        while True:
+            asked = await asyncio.to_thread(self._ask_for_due)
+            await app.run_worker_async(
+                queues=[QUEUE],
+                concurrency=self._concurrency,
+                wait=False,
+                delete_jobs="always",
+                install_signal_handlers=False,
+            )
+            if not asked:
+                return
+
+    # --- what is due -------------------------------------------------------------------------------------------
+
+    async def _look_for_due(self) -> None:
+        from procrastinate.exceptions import ConnectorException
+
+        said = ""
+        while True:
+            try:
+                await asyncio.to_thread(self._ask_for_due)
+                said = ""
+            except (ClearedError, ConnectorException) as error:  # the database is away: look again
+                if str(error) != said:
+                    print_message(f"what is due cannot be seen: {error}")
+                said = str(error)
+            await asyncio.sleep(_LOOK_SECONDS)
+
+    def _ask_for_due(self) -> int:
+        """Ask for the jobs that are due; how many."""
+        now = self._clock.now()
+        with FleetDatabase.connect(self._fleet.database) as database:
+            database.note_awake(now)
+            due = database.list_due(now, _MOST_DUE)
+            if due:
+                with open_queue(self._fleet.database) as queue:
+                    for workspace, at in due:
+                        ask_for_job(queue, workspace, "due", at.isoformat())
+                database.note_asked(due)
+        return len(due)
+
+    async def _rescue_jobs(self, app: App) -> None:
+        """Have jobs of workers that died done by others."""
+        from procrastinate.exceptions import ConnectorException
+
+        while True:
+            await asyncio.sleep(self._patience / 3)
+            with suppress(ConnectorException):  # the database is away: look again
+                await app.job_manager.prune_stalled_workers(self._patience)
+                for job in await app.job_manager.get_stalled_jobs(seconds_since_heartbeat=self._patience):
+                    await self._retry(app, job)
+
+    async def _retry(self, app: App, job: Any) -> None:
+        from procrastinate.exceptions import ConnectorException
+        from procrastinate.jobs import Status
+
+        try:
+            await app.job_manager.retry_job(job)
+            print_message(f"{job.lock}: a worker died at its job, which is done again")
+        except ConnectorException:  # another has done so, or the same is asked again already
+            with suppress(ConnectorException):
+                await app.job_manager.finish_job_by_id_async(job.id, Status.FAILED, delete_job=True)
+
+    # --- jobs --------------------------------------------------------------------------------------------------
+
+    async def _do_job(self, workspace: str, kind: JobKind, key: str) -> None:
+        """A process for each job: what it knows of one workspace's secrets ends with it."""
+        order = JobOrder(self._fleet, str(self._folder), str(cleared_home()), workspace, kind, key, self._instant)
+        process = self._processes.Process(target=run_in_process, args=(order,), name=f"job of {workspace}")
+        await asyncio.to_thread(process.start)
+        await asyncio.to_thread(process.join)
+        if process.exitcode:
+            await asyncio.to_thread(partial(self._note_death, workspace, process.exitcode))
+
+    def _note_death(self, workspace: str, code: int) -> None:
+        how = f"by signal {-code}" if code < 0 else f"with {code}"
+        with suppress(ClearedError), FleetDatabase.connect(self._fleet.database) as database:
+            database.note_problem(
+                workspace, f"the process of a job ended {how}", self._clock.now() + timedelta(seconds=30)
+            )
+
+
+def introduce_worker(database: FleetDatabase, clock: Clock) -> None:
+    """Let the owner see this machine's key of runs, which they trust, or do not."""
+    key = run_key(fleet_folder(), create=True)
+    assert key is not None
+    database.note_worker(key.public, os.uname().nodename, __version__, clock.now())
+
+
+def run_in_process(order: JobOrder) -> None:
+    """A job, in a process that was made for it. It ends with its worker."""
+    os.setsid()  # the terminal's Ctrl-C is the worker's
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        threading.Thread(target=_end_with, args=(parent.sentinel,), daemon=True).start()
+    try:
+        do_job(order, print_message)
+    except ClearedError as error:
+        print_message(f"{order.workspace}: {error}")
+        sys.exit(int(error.exit_code))
+
+
+def _end_with(sentinel: Any) -> None:
+    connection.wait([sentinel])
+    os.kill(os.getpid(), signal.SIGKILL)

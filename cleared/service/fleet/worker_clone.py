@@ -1,0 +1,148 @@
+"""A worker's clone of a workspace: set to what was pushed, and pushed from. Its disk is a cache; nothing in it counts
+that was not pushed."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Collection
+from contextlib import suppress
+from pathlib import Path
+from typing import Final
+
+from cleared.base.errors import Place, PolicyError, WorkspaceError
+from cleared.base.safe_files import write_atomic
+from cleared.changes.attestation_lines import added_lines, parse_attestation
+from cleared.changes.host import Host
+from cleared.changes.lost_rows import find_lost_rows, forget_seen
+from cleared.changes.sync.branch_move import move_branch
+from cleared.git import Repository, Snapshot, find_clone_id
+from cleared.git.git_process import Git
+from cleared.git.history_copy import check_out
+from cleared.git.remote_branch import RemoteBranch, fetch_branch, push_commit
+from cleared.trust.workspace_pin import find_pinned_mark, pin_clone
+from cleared.workspace.location import Layout
+
+REMOTE: Final = "origin"
+
+
+class WorkerClone:
+    """The clone in ``root`` of ``branch`` at ``url``, which holds the books of this id."""
+
+    def __init__(self, root: Path, url: str, branch: str, books: str) -> None:
+        self.root, self._url, self._books = root, url, books
+        self._branch = RemoteBranch(REMOTE, branch)
+
+    def make_if_missing(self) -> None:
+        """Clone, where there is no clone of that address yet. Raises ``WorkspaceError`` where it cannot be reached."""
+        if clone_books(self.root, self._url, self._branch.name):
+            with Repository.open(self.root, for_writing=False) as repo:
+                # The workspace's, not the clone's: each worker goes on with what any of them has begun.
+                find_clone_id(repo, make=True, given=self._books[:12])
+        if not find_pinned_mark(self.root):
+            pin_clone(self.root, self._books)
+
+    def remove(self) -> None:
+        """Forget the clone, so that the next job makes it again."""
+        shutil.rmtree(self.root, ignore_errors=True)
+
+    def follow_pushed(self, host: Host, known: str, revoked: Collection[str]) -> str:
+        """Set branch and files to what was pushed, and discard what was not; the commit. ``known``: the commit that the
+        fleet saw last.
+
+        Raises ``PolicyError`` where that is in the history no more, or a revoked worker has pushed since.
+        """
+        with host.open_for_reading() as repo:
+            theirs = fetch_branch(repo, self._branch)
+        if theirs is None:
+            raise WorkspaceError(f"the branch {self._branch.name} is gone", place=Place(self._url))
+        with host.open_for_writing("set to what was pushed") as repo:
+            self._refuse_taken_back(repo, known, theirs, revoked)
+            self._remove_untracked(repo)
+            own = repo.read_head()
+            if own != theirs:
+                move_branch(host, repo, own, theirs, "set to what was pushed")
+            snapshot = Snapshot(repo, theirs)
+            lost = find_lost_rows(host.layout, repo, snapshot)
+            if lost is not None:  # of a job that ended before its push, or was not the first to push
+                forget_seen(host.layout, repo, snapshot, lost)
+        return theirs
+
+    def push_head(self, host: Host) -> tuple[str, bool]:
+        """Push what was committed, plainly: the commit, and whether it is there now; else somebody was faster."""
+        with host.open_for_reading() as repo:
+            head = repo.read_head()
+            return head, push_commit(repo, self._branch, head)
+
+    def _refuse_taken_back(self, repo: Repository, known: str, theirs: str, revoked: Collection[str]) -> None:
+        if known and known != theirs and not _is_ancestor(repo, known, theirs):
+            raise PolicyError(
+                f"the history that was pushed has lost the commit {known[:10]}, so nothing is run",
+                place=Place(self._url),
+                remedy="Somebody has rewritten it. Let the remote deny that (receive.denyNonFastForwards), push what "
+                "was there, or take it as it is: cleared fleet add NAME GIT-URL --rewritten.",
+            )
+        if not revoked:
+            return
+        before = Snapshot(repo, known) if known and _is_ancestor(repo, known, theirs) else None
+        for line in added_lines(before, Snapshot(repo, theirs)) if before is not None else ():
+            said = parse_attestation(line)
+            if said is not None and said.key in revoked:
+                raise PolicyError(
+                    f"a worker that was revoked has pushed: {said.subject[:80]}",
+                    place=Place(self._url),
+                    remedy="Look at it: cleared check, in a clone of yours. Take its key to the git host away.",
+                )
+
+    def _remove_untracked(self, repo: Repository) -> None:
+        """What lies there and was never pushed: files of an earlier job."""
+        listed = repo.git.run("ls-files", "--others", "-z").split(b"\0")
+        for name in filter(None, listed):
+            path = self.root / os.fsdecode(name)
+            if not os.fsdecode(name).startswith(f"{Layout.state}/"):
+                with suppress(OSError):
+                    path.unlink()
+
+    def put_file(self, folder: str, name: str, data: bytes) -> Path:
+        """Put a dropped file where the service looks for it."""
+        path = self.root / folder / name
+        write_atomic(path, data, fsync=False)
+        return path
+
+
+def clone_books(root: Path, url: str, branch: str) -> bool:
+    """Clone into ``root``, where there is no clone of that address yet; whether it was made. It runs nothing and
+    follows no link of what is cloned. Raises ``WorkspaceError`` where it cannot be reached."""
+    if (root / ".git").is_dir() and _read_address(root) == url:
+        return False
+    shutil.rmtree(root, ignore_errors=True)
+    root.mkdir(parents=True)
+    try:
+        with Repository.init(root, branch) as repo:
+            commit = _fetch_first(repo, url, branch)
+            check_out(Snapshot(repo, commit), commit, root, branch)
+    except BaseException:
+        shutil.rmtree(root, ignore_errors=True)
+        raise
+    return True
+
+
+def _fetch_first(repo: Repository, url: str, branch: str) -> str:
+    repo.git.run("config", f"branch.{branch}.remote", REMOTE)
+    repo.git.run("config", f"branch.{branch}.merge", f"refs/heads/{branch}")
+    # Last, so that a clone that has an address was begun whole.
+    repo.git.run("config", f"remote.{REMOTE}.url", url)
+    commit = fetch_branch(repo, RemoteBranch(REMOTE, branch))
+    if commit is None:
+        raise WorkspaceError(
+            f"there is no branch {branch} yet", place=Place(url), remedy="Push the books there first: git push."
+        )
+    return commit
+
+
+def _read_address(root: Path) -> str:
+    return Git(root).run("config", "--get", f"remote.{REMOTE}.url", check=False).decode("utf-8", "replace").strip()
+
+
+def _is_ancestor(repo: Repository, commit: str, of: str) -> bool:
+    return repo.objects.has_commit_tree(commit) and repo.find_common_ancestor(commit, of) == commit

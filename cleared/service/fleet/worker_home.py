@@ -1,0 +1,94 @@
+"""What a job needs of keys and trust: a ``CLEARED_HOME`` of the workspace's own, made from what the fleet's owner said.
+
+No approval key lies in it. What one workspace is trusted with, and its secrets, are known only to the process of a job
+in it, which ends with the job.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import stat
+from pathlib import Path
+from typing import Final
+
+from cleared.base.errors import Place, WorkspaceError
+from cleared.base.safe_files import write_atomic
+from cleared.service.fleet.owner_statements import WorkersStatement, WorkspaceStatement
+from cleared.trust.clone_marks import RUN_KEY
+from cleared.trust.trust_store import load_trust
+
+_SECRETS: Final = "secrets"
+"""The folder of files ``NAME.env``, below the worker's own: a line ``VARIABLE=value`` for each secret."""
+_OWN: Final = (
+    "CLEARED_FLEET_DATABASE",
+    "AWS_ACCESS_KEY_ID",
+    "AWS_SECRET_ACCESS_KEY",
+    "AWS_SESSION_TOKEN",
+    "PGPASSWORD",
+)
+"""Variables of the worker that no job needs."""
+
+
+def enter_home(folder: Path, worker_home: Path, said: WorkspaceStatement, workers: WorkersStatement) -> None:
+    """Make this process one of that workspace's home: its keys, its trust, its secrets. ``folder``: the worker's, for
+    the fleet; ``worker_home``: where the key of its runs lies."""
+    home = folder / "homes" / said.name
+    home.mkdir(mode=0o700, parents=True, exist_ok=True)
+    for name in (RUN_KEY, f"{RUN_KEY}.pub"):
+        data = (worker_home / name).read_bytes()
+        if not (home / name).exists() or (home / name).read_bytes() != data:
+            write_atomic(home / name, data, mode=0o600)
+    os.environ["CLEARED_HOME"] = str(home)
+    _refuse_older(home, said)
+    trust = load_trust(said.books)
+    before = (dict(trust.keys), dict(trust.runs), set(trust.withdrawn), dict(trust.barred), dict(trust.newest))
+    trust.keys = dict(said.keys)
+    trust.runs = {**said.runs, **workers.keys, **workers.revoked}
+    trust.withdrawn |= set(said.withdrawn)
+    trust.barred |= {name: max(at, trust.barred.get(name, "")) for name, at in said.barred.items()}
+    trust.newest |= {name: max(at, trust.newest.get(name, "")) for name, at in said.newest.items()}
+    if before != (trust.keys, trust.runs, trust.withdrawn, trust.barred, trust.newest):
+        if before[0] != trust.keys:
+            trust.settings = {}  # they may have been approved with a key that counts no more
+        trust.save()
+    for name in _OWN:
+        os.environ.pop(name, None)
+    os.environ.update(_read_secrets(folder / _SECRETS / f"{said.name}.env"))
+
+
+def _refuse_older(home: Path, said: WorkspaceStatement) -> None:
+    """Raises ``WorkspaceError`` where the owner has said something later: an old statement was put back."""
+    path = home / "said-at"
+    last = path.read_text("ascii") if path.exists() else ""
+    if said.at < last:
+        raise WorkspaceError(
+            f"the owner has said something else of {said.name} on {last}, and the database has what was said on "
+            f"{said.at}",
+            remedy="Look who has changed the database. The owner says it again: cleared fleet add.",
+        )
+    if said.at != last:
+        write_atomic(path, said.at.encode("ascii"), fsync=False)
+
+
+def _read_secrets(path: Path) -> dict[str, str]:
+    """Raises ``WorkspaceError`` where others can read the file."""
+    try:
+        mode = path.stat().st_mode
+        text = path.read_text("utf-8")
+    except FileNotFoundError:
+        return {}
+    except (OSError, UnicodeDecodeError) as error:
+        raise WorkspaceError(f"the secrets cannot be read: {error}", place=Place(str(path))) from None
+    if stat.S_IMODE(mode) & 0o077:
+        raise WorkspaceError(
+            "others on this machine can read these secrets", place=Place(str(path)), remedy=f"chmod 600 {path}"
+        )
+    pairs = (line.partition("=") for line in text.splitlines() if line.strip() and not line.startswith("#"))
+    return {name.strip(): value.strip() for name, _, value in pairs}
+
+
+def forget_workspace(folder: Path, name: str) -> None:
+    """Remove what this machine keeps for a workspace, but for its secrets."""
+    for part in ("homes", "clones"):
+        shutil.rmtree(folder / part / name, ignore_errors=True)

@@ -1,0 +1,245 @@
+"""One job: a workspace is set to what was pushed, its service does what is due, and each run is pushed.
+
+It is the service of one machine, a step at a time, with what that remembers brought along. A push that is rejected
+means that somebody was faster: what was done is discarded, and done again on top of theirs. What tells the outside
+world (mail, messages of scripts) does so after the push, from the pushed commits.
+"""
+
+from __future__ import annotations
+
+import resource
+import sqlite3
+import threading
+import time
+from collections.abc import Callable
+from contextlib import ExitStack
+from datetime import datetime, timedelta
+from datetime import time as day_time
+from functools import partial
+from pathlib import Path
+from typing import Final
+
+from msgspec import Struct
+
+from cleared.base.clock import Clock, clock_from
+from cleared.base.errors import ClearedError, PolicyError, UsageError, WorkspaceError
+from cleared.changes.consumed_events import AlreadyRun
+from cleared.changes.host import Host
+from cleared.changes.workspace_opening import open_workspace
+from cleared.gate.manual_runs import run_command
+from cleared.git import Snapshot
+from cleared.sandbox.schedule import jitter_seconds
+from cleared.service.fleet.fleet_database import FleetDatabase
+from cleared.service.fleet.fleet_home import Fleet, check_name
+from cleared.service.fleet.fleet_records import DroppedFile, Request, WorkspaceRecord
+from cleared.service.fleet.job_queue import JobKind
+from cleared.service.fleet.object_store import FileStore
+from cleared.service.fleet.owner_statements import (
+    WorkersStatement,
+    WorkspaceStatement,
+    read_statement,
+    read_workers,
+)
+from cleared.service.fleet.service_state import pack_state, unpack_state
+from cleared.service.fleet.worker_clone import WorkerClone
+from cleared.service.fleet.worker_home import enter_home
+from cleared.service.notify.notifications import Notifier
+from cleared.service.notify.script_messages import ScriptMessages
+from cleared.service.waiting_cards import read_waiting_cards
+from cleared.service.workspace_actions import WorkspaceActions
+from cleared.service.workspace_service import WorkspaceService
+from cleared.triggers.service_log import ServiceLog
+from cleared.workspace.lock import ensure_state_dir
+
+TURN_SECONDS: Final = 30.0
+"""After this long, a job lets other workspaces have their turn."""
+PUSH_TRIES: Final = 5
+"""So often a job is done again where others push meanwhile."""
+_FIRST_RETRY, _LONGEST_RETRY = timedelta(seconds=30), timedelta(hours=1)
+_OFTEN_FAILED: Final = 2
+"""After so many failures in a row the clone is made again: its disk may be damaged."""
+
+
+class JobOrder(Struct, frozen=True):
+    """What a worker tells the process of a job. ``folder``: where clones lie; ``home``: where the worker's key lies;
+    ``instant``: what time it is, where it does not go by the machine's clock."""
+
+    fleet: Fleet
+    folder: str
+    home: str
+    workspace: str
+    kind: JobKind
+    key: str
+    instant: str | None = None
+
+
+class PushedMeanwhile(Exception):
+    """Somebody has pushed to the workspace since the job began."""
+
+
+def do_job(order: JobOrder, say: Callable[[str], None]) -> None:
+    """Do a job in this process. What is wrong with the workspace is written down, not raised; the next try is planned.
+
+    Raises ``WorkspaceError`` where the database cannot be reached.
+    """
+    clock = clock_from(order.instant)
+    with FleetDatabase.connect(order.fleet.database) as database:
+        record = database.read_workspace(order.workspace)
+        try:
+            WorkspaceJob(database, order, clock, say).serve_workspace(record)
+        except (ClearedError, OSError, sqlite3.Error) as error:
+            wait = min(_FIRST_RETRY * 2 ** min(record.failures, 10), _LONGEST_RETRY)
+            database.note_problem(order.workspace, str(error), clock.now() + wait)
+            say(f"{order.workspace}: {error}")
+        finally:
+            database.add_spending(order.workspace, clock.now(), _processor_seconds())
+
+
+def _processor_seconds() -> float:
+    children = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return time.process_time() + children.ru_utime + children.ru_stime
+
+
+class WorkspaceJob:
+    """A job in one workspace."""
+
+    def __init__(self, database: FleetDatabase, order: JobOrder, clock: Clock, say: Callable[[str], None]) -> None:
+        self._database, self._order, self._clock, self._tell = database, order, clock, say
+        self._folder = Path(order.folder)
+        self._files: list[tuple[DroppedFile, Path]] = []
+        self._pushed = ""
+
+    def _say(self, text: str) -> None:
+        self._tell(f"{self._order.workspace}: {text}")
+
+    def serve_workspace(self, record: WorkspaceRecord) -> None:
+        """Raises ``ClearedError`` where it cannot be done as things are."""
+        owner = self._order.fleet.owner
+        said = read_statement(owner, record.signed, WorkspaceStatement)
+        if said.name != check_name(record.name):
+            raise PolicyError(
+                f"what the database has under {record.name} is what the owner said of {said.name}; nothing is run",
+                remedy="Look who has changed the database. The owner says it again: cleared fleet add.",
+            )
+        workers = read_workers(owner, self._database)
+        now = self._clock.now()
+        if said.budget_seconds and record.spent_day == now.date() and record.spent_seconds >= said.budget_seconds:
+            tomorrow = datetime.combine(now.date() + timedelta(days=1), day_time(), now.tzinfo)
+            self._database.note_problem(
+                record.name, f"its {said.budget_seconds} processor seconds of today are used up", tomorrow
+            )
+            return
+        enter_home(self._folder, Path(self._order.home), said, workers)
+        clone = WorkerClone(self._folder / "clones" / said.name, said.url, said.branch, said.books)
+        if record.failures >= _OFTEN_FAILED:
+            clone.remove()
+        for _ in range(PUSH_TRIES):
+            try:
+                self._try_once(record, said, workers, clone)
+                return
+            except PushedMeanwhile:
+                self._say("somebody has pushed meanwhile; once more, on top of that")
+                record = self._database.read_workspace(record.name)
+        raise WorkspaceError(
+            f"others have pushed {PUSH_TRIES} times while a job was at work",
+            remedy="It is tried again. Look who pushes so often: git log, in a clone of yours.",
+        )
+
+    def _open_host(self, root: Path) -> Host:
+        host = open_workspace(root, clock=self._clock, say=self._say)
+        host.serves_all_clones = True
+        return host
+
+    def _try_once(
+        self, record: WorkspaceRecord, said: WorkspaceStatement, workers: WorkersStatement, clone: WorkerClone
+    ) -> None:
+        clone.make_if_missing()
+        with WorkspaceActions(clone.root, self._open_host) as actions:
+            host = actions.open_host()
+            self._pushed = clone.follow_pushed(host, record.head, workers.revoked)
+            host.close()
+            host = actions.open_host()  # other settings may be in force
+            state_dir = host.layout.state_dir
+            ensure_state_dir(state_dir)
+            unpack_state(record.state, state_dir)
+            self._put_files(host, clone)
+            log = ServiceLog(state_dir, self._clock, self._say)
+            awake = self._database.read_awake_since() or self._clock.now()
+            with ExitStack() as stack:
+                service = WorkspaceService(clone.root, actions, log, lambda _: None, awake_since=awake)
+                stack.callback(service.close)
+                due = self._serve(service, actions, clone)
+            self._save(record.name, host, due, said.spread_seconds)
+
+    def _put_files(self, host: Host, clone: WorkerClone) -> None:
+        """Put the dropped files that wait where the service looks for them."""
+        self._files = []
+        store = None
+        for file in self._database.list_files(self._order.workspace):
+            store = store or FileStore(self._order.fleet.store)
+            name = file.name if "/" not in file.name and not file.name.startswith(".") else file.digest
+            if any(path.name == name for _, path in self._files):  # the same name, with another content
+                name = f"{file.digest[:8]}-{name}"
+            data = store.read_file(file.digest)
+            self._files.append((file, clone.put_file(host.layout.import_dir, name, data)))
+
+    def _serve(self, service: WorkspaceService, actions: WorkspaceActions, clone: WorkerClone) -> datetime | None:
+        """Do what is due; when there is something to do again."""
+        answered = threading.Event()
+        actions.on_answered = answered.set
+        for request in self._database.list_requests(self._order.workspace):
+            self._run_request(service, clone, request)
+        until = time.monotonic() + TURN_SECONDS
+        while True:
+            worked = service.run_step()
+            if service.problem is not None:
+                raise WorkspaceError(service.problem)
+            self._push(service.host, clone)
+            if not worked and service.handler.agents_asking:
+                answered.wait(1.0)
+                answered.clear()
+            elif not worked:
+                return service.wake_at()
+            if time.monotonic() > until and not service.handler.agents_asking:
+                return self._clock.now()
+
+    def _run_request(self, service: WorkspaceService, clone: WorkerClone, request: Request) -> None:
+        """A run that a person asked for: once, however often the job is tried."""
+        commit, status = "", ""
+        try:
+            result = run_command(service.host, request.agent, data=request.payload, key=request.id)
+            status, said = result.status, str(result.error) if result.error is not None else result.message
+            commit = result.commits[0] if result.commits else ""
+        except AlreadyRun as error:
+            status, said = "succeeded", str(error)
+        except (PolicyError, UsageError) as error:
+            status, said = "refused", str(error)
+        self._push(service.host, clone)
+        self._database.end_request(request.id, status, said or "", commit, self._clock.now())
+
+    def _push(self, host: Host, clone: WorkerClone) -> None:
+        """Raises ``PushedMeanwhile`` where somebody was faster."""
+        with host.open_for_reading() as repo:
+            if repo.read_head() == self._pushed:
+                return
+        head, is_there = clone.push_head(host)
+        if not is_there:
+            raise PushedMeanwhile
+        self._pushed = head
+        self._database.save_head(self._order.workspace, head)
+
+    def _save(self, name: str, host: Host, due: datetime | None, spread_seconds: int) -> None:
+        """Keep what the service remembers, tell what is to be told, and plan the next look."""
+        now = self._clock.now()
+        for file, path in self._files:
+            if not path.exists():
+                self._database.settle_file(name, file, self._pushed)
+        with host.open_for_reading() as repo:
+            cards = read_waiting_cards(host, Snapshot(repo, self._pushed)).open_cards
+        if due is not None and due > now and spread_seconds:
+            due += timedelta(seconds=jitter_seconds(name, due, spread_seconds))
+        save = partial(self._database.save_job, name, head=self._pushed, now=now, cards=cards)
+        save(state=pack_state(host.layout.state_dir), due=due)
+        told = [sender.send_due_messages(now) for sender in (Notifier(host), ScriptMessages(host))]
+        due = min((at for at in (due, *told) if at is not None), default=None)
+        save(state=pack_state(host.layout.state_dir), due=due)

@@ -1,0 +1,145 @@
+"""``cleared fleet``: what happens to a workspace is done once, by whichever worker, and pushed."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from fleets import FleetOfOne
+from harness import CLOCK, chase, take_ok
+from synced import run_git, tip_of
+
+FEBRUARY = chase(("02/04/2025", "GITHUB *PRO", "-4.00"), ("02/05/2025", "CORNER SHOP", "-5.00"))
+
+
+def test_a_dropped_file_is_imported_once_by_whichever_worker(fleet: FleetOfOne, tmp_path: Path) -> None:
+    (tmp_path / "february.csv").write_text(FEBRUARY)
+    assert "1 file handed in" in fleet.owner.ok("drop", "acme", str(tmp_path / "february.csv")).out
+    fleet.work("one")
+    assert len(fleet.fetch().entries()) == 2
+    tip = tip_of(fleet.shared)
+    assert "handed in before" in fleet.owner.ok("drop", "acme", str(tmp_path / "february.csv")).out
+    fleet.work("two")
+    (tmp_path / "again.csv").write_text(FEBRUARY)
+    fleet.owner.ok("drop", "acme", str(tmp_path / "again.csv"))
+    fleet.work("two")
+    assert len(fleet.fetch().entries()) == 2
+    row = fleet.row()
+    assert (row["problem"], row["waiting"], row["doing"], row["cards"]) == ("", 0, 0, 1 + (tip != tip_of(fleet.shared)))
+    assert fleet.owner.json("status", "acme")["files"] == []
+
+
+def test_each_time_of_a_schedule_has_one_run_whichever_worker_it_comes_to(fleet: FleetOfOne) -> None:
+    ws = fleet.ws
+    ws.put("agents/daily.py", '"""\nname: daily\ntrigger: schedule\nschedule: 0 6 * * *\n"""\nctx_emit("day", 1)\n1\n')
+    take_ok(ws, "agent", "approve", str(ws.json("agent", "propose", "daily")["id"]))
+    ws.ok("sync")
+    fleet.work("one", CLOCK)
+    for day, name in ((11, "one"), (12, "two"), (13, "two"), (14, "one")):
+        at = f"2025-02-{day}T06:00:30Z"
+        fleet.work(name, at)
+        fleet.work("two" if name == "one" else "one", at)
+    runs = fleet.fetch().json("run", "list", "--agent", "daily")
+    assert sorted(run["started_at"] for run in runs) == [f"2025-02-{day}T06:00:30Z" for day in range(11, 15)]
+
+
+def test_an_event_starts_who_listens_also_from_a_decision_that_somebody_pushed(fleet: FleetOfOne) -> None:
+    ws = fleet.ws
+    header = '"""\nname: seen\ntrigger: event\nevent: card.resolved\n"""\n'
+    ws.put("agents/seen.py", f'{header}journal_add_double("2025-02-09", "seen", 5070, 1010, "1.00")\n1\n')
+    take_ok(ws, "agent", "approve", str(ws.json("agent", "propose", "seen")["id"]))
+    ws.drop("february.csv", FEBRUARY)
+    ws.run("ingest")
+    ws.ok("sync")
+    fleet.work("one", CLOCK)
+    (waiting,) = ws.cards()
+    ws.ok("queue", "approve", str(waiting["entry_id"]))
+    ws.ok("sync")
+    fleet.make_due(CLOCK)
+    fleet.work("two", CLOCK)
+    fleet.work("one", CLOCK)
+    # The proposal's own card was decided, too.
+    assert [entry["description"] for entry in fleet.fetch().entries()].count("seen") == 2
+
+
+def test_a_run_that_a_person_asks_for_has_its_end_told(fleet: FleetOfOne) -> None:
+    asked = fleet.owner("run", "acme", "monthly_summary", "--wait", "0", "--key", "first")
+    assert asked.code == 5 and "--key first" in asked.err
+    fleet.work()
+    ended = fleet.owner.json("run", "acme", "monthly_summary", "--key", "first")
+    assert ended["status"] == "succeeded"
+    fleet.owner("run", "acme", "nobody", "--wait", "0", "--key", "second")
+    fleet.work()
+    refused = fleet.owner("run", "acme", "nobody", "--key", "second")
+    assert refused.code == 3 and "there is no agent" in refused.out
+    assert fleet.owner("run", "elsewhere", "nobody").code == 2
+
+
+def test_who_is_faster_is_not_lost(fleet: FleetOfOne, tmp_path: Path) -> None:
+    """A push that is rejected: what the job did is done again on top of theirs."""
+    fleet.worker("one")
+    fleet.ws.ok("journal", "add", "2025-02-05", "by hand", "5070=9", "1010=-9")
+    run_git(fleet.ws.root, "push", "-q", "origin", "main:refs/heads/prepared")
+    prepared = run_git(fleet.shared, "rev-parse", "prepared").strip()
+    hook = fleet.shared / "hooks/pre-receive"
+    hook.parent.mkdir(exist_ok=True)
+    # Between what the worker sees and its push, once.
+    move = f"env -u GIT_QUARANTINE_PATH git update-ref refs/heads/main {prepared}"
+    hook.write_text(f"#!/bin/sh\n[ -e {tmp_path}/once ] || {{ : > {tmp_path}/once; {move}; }}\n")
+    hook.chmod(0o755)
+    (tmp_path / "february.csv").write_text(FEBRUARY)
+    fleet.owner.ok("drop", "acme", str(tmp_path / "february.csv"))
+    said = fleet.work("one").err
+    assert "somebody has pushed meanwhile" in said
+    ids = [entry["entry_id"] for entry in fleet.fetch().entries()]
+    assert len(ids) == len(set(ids)) == 3
+    assert fleet.row()["problem"] == ""
+
+
+def test_the_database_can_be_made_again_from_git_and_the_store(fleet: FleetOfOne, tmp_path: Path) -> None:
+    (tmp_path / "february.csv").write_text(FEBRUARY)
+    fleet.owner.ok("drop", "acme", str(tmp_path / "february.csv"))
+    fleet.work("one", CLOCK)
+    tip = tip_of(fleet.shared)
+    fleet.query("DROP SCHEMA public CASCADE")
+    fleet.query("CREATE SCHEMA public")
+    assert "no fleet in it yet" in fleet.owner("list").err
+    fleet.owner.ok("init", "--database", fleet.database, "--store", str(fleet.store))
+    fleet.add()
+    fleet.worker("one").ok("worker", "--once", CLEARED_CLOCK=CLOCK)
+    for row in fleet.owner.json("trust"):
+        fleet.owner.ok("trust", str(row["key"]))
+    fleet.owner.ok("drop", "acme", str(tmp_path / "february.csv"))
+    fleet.work("one", CLOCK)
+    assert len(fleet.fetch().entries()) == 2
+    assert run_git(fleet.shared, "merge-base", "--is-ancestor", tip, "main") == ""
+
+
+def test_what_a_workspace_may_use_and_when_it_is_looked_at_are_shown(fleet: FleetOfOne) -> None:
+    fleet.add("--spread", "600", "--budget", "1")
+    fleet.work("one", CLOCK)
+    row = fleet.row()
+    assert row["spread_seconds"] == 600 and not str(row["due"]).endswith("00:00Z")
+    fleet.query("UPDATE fleet_workspaces SET spent_seconds = 2")
+    fleet.make_due(CLOCK)
+    fleet.work("one", CLOCK)
+    row = fleet.row()
+    assert "used up" in row["problem"] and row["due"] == "2025-02-11T00:00:00Z"
+    fleet.work("one", "2025-02-11T00:00:10Z")
+    assert fleet.row()["problem"] == ""
+
+
+def test_secrets_are_those_of_the_job(fleet: FleetOfOne) -> None:
+    """Only a file that others cannot read; a job in another workspace has none of it."""
+    worker = fleet.worker("one")
+    secrets = worker.home / "fleet/secrets/acme.env"
+    secrets.parent.mkdir(parents=True)
+    secrets.write_text("OPENAI_API_KEY=sk-of-acme\n")
+    fleet.work("one", CLOCK)
+    assert "can read these secrets" in fleet.row()["problem"]
+    secrets.chmod(0o600)
+    fleet.make_due(CLOCK)
+    fleet.work("one", CLOCK)
+    assert fleet.row()["problem"] == ""
+    assert json.loads((worker.home / "fleet.json").read_bytes())["owner"].startswith("ed25519:")
+    assert not (worker.home / "approval-key").exists() and not list(worker.home.glob("fleet/homes/*/approval-key"))

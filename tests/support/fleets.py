@@ -1,0 +1,161 @@
+"""A fleet on one machine: PostgreSQL in a folder, a repository that is pushed to, an owner, and workers with homes of
+their own."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import shutil
+import signal
+import subprocess
+import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+import preloaded
+import psycopg
+from harness import Done, Workspace, command
+from running import SECONDS
+from synced import follow, run_git
+
+from cleared.service.fleet.local_postgres import LocalPostgres
+from cleared.workspace.location import cleared_home
+
+
+@contextmanager
+def running_cluster(run: str, process: str) -> Iterator[LocalPostgres]:
+    """A PostgreSQL that is up, for one process of a test run. What takes long is done once for all of them, in a folder
+    that the last one removes. PostgreSQL's own user must reach it, so it does not lie among pytest's."""
+    template, folder = (Path(tempfile.gettempdir()) / f"pg-{run}-{part}" for part in ("template", process))
+    with template.with_suffix(".lock").open("w") as lock, template.with_suffix(".making").open("w") as making:
+        fcntl.flock(making, fcntl.LOCK_EX)
+        fcntl.flock(lock, fcntl.LOCK_SH)
+        LocalPostgres(template).make()
+        fcntl.flock(making, fcntl.LOCK_UN)
+        shutil.copytree(template, folder)
+        account = template.stat()
+        for parent, _, names in os.walk(folder):
+            for path in (parent, *(f"{parent}/{name}" for name in names)):
+                os.chown(path, account.st_uid, account.st_gid)
+        made = LocalPostgres(folder)
+        made.start()
+        try:
+            yield made
+        finally:
+            made.stop(how="immediate")
+            shutil.rmtree(folder)
+            with suppress(BlockingIOError):  # the last one
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                shutil.rmtree(template, ignore_errors=True)
+                for suffix in (".lock", ".making"):
+                    template.with_suffix(suffix).unlink(missing_ok=True)
+
+
+@contextmanager
+def new_database(cluster: LocalPostgres, name: str) -> Iterator[str]:
+    """An empty database; its URL."""
+    with psycopg.connect(cluster.url, autocommit=True) as db:
+        db.execute(f"CREATE DATABASE {name}")
+        yield cluster.url.replace("/postgres?", f"/{name}?")
+        db.execute(f"DROP DATABASE {name} WITH (FORCE)")
+
+
+class Machine:
+    """A machine of the fleet: a home of its own."""
+
+    def __init__(self, home: Path) -> None:
+        self.home = home
+
+    def environment(self, more: Mapping[str, str]) -> dict[str, str]:
+        return {**os.environ, "CLEARED_HOME": str(self.home), **more}
+
+    def __call__(self, *argv: str, **variables: str) -> Done:
+        return command("fleet", *argv, env=self.environment(variables))
+
+    def ok(self, *argv: str, **variables: str) -> Done:
+        done = self(*argv, **variables)
+        assert done.code == 0, (argv, done)
+        return done
+
+    def json(self, *argv: str) -> Any:
+        return self.ok(*argv, "--json").json
+
+    def start(self, *argv: str) -> subprocess.Popen[bytes]:
+        """A worker in a process group of its own, by the machine's clock."""
+        environment = self.environment({})
+        environment.pop("CLEARED_CLOCK", None)
+        return preloaded.Preloaded(
+            ["fleet", "worker", *argv],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            stdin=subprocess.DEVNULL,
+            env=environment,
+        )
+
+
+class FleetOfOne:
+    """A fleet with one workspace, ``acme``: the books ``ws``, pushed to ``shared``. The owner is the test's user."""
+
+    def __init__(self, ws: Workspace, database: str, folder: Path) -> None:
+        self.database, self._folder = database, folder
+        self.ws, _, self.shared = follow(ws, folder)
+        run_git(self.shared, "config", "receive.denyDeletes", "true")
+        self.store = folder / "store"
+        self.owner = Machine(cleared_home())
+        self.owner.ok("init", "--database", database, "--store", str(self.store))
+        self._workers: dict[str, Machine] = {}
+
+    def add(self, *options: str) -> Done:
+        return self.owner.ok("add", "acme", str(self.shared), *options)
+
+    def worker(self, name: str = "one") -> Machine:
+        """A worker that is trusted."""
+        if name not in self._workers:
+            machine = Machine(self._folder / name)
+            key = self.owner.json("trust")
+            owner = read_owner(self.owner.home)
+            machine.ok("join", "--database", self.database, "--store", str(self.store), "--owner", owner)
+            (new,) = [row for row in self.owner.json("trust") if row not in key]
+            self.owner.ok("trust", str(new["key"]))
+            self._workers[name] = machine
+        return self._workers[name]
+
+    def work(self, name: str = "one", at: str | None = None) -> Done:
+        """A worker does all that is due and waits."""
+        return self.worker(name).ok("worker", "--once", **({"CLEARED_CLOCK": at} if at else {}))
+
+    def make_due(self, at: str) -> None:
+        """Have the next worker look at the workspace."""
+        self.query("UPDATE fleet_workspaces SET asked_due = NULL, due = %s", at)
+
+    def row(self) -> dict[str, Any]:
+        (row,) = self.owner.json("list")
+        assert isinstance(row, dict)
+        return row
+
+    def fetch(self) -> Workspace:
+        """The owner's books, with all that was pushed, in order."""
+        self.ws.ok("sync")
+        self.ws.in_order()
+        return self.ws
+
+    def query(self, text: str, *values: Any) -> list[tuple[Any, ...]]:
+        """As whoever can write to the database asks it."""
+        with psycopg.connect(self.database, autocommit=True) as db:
+            cursor = db.execute(text, values)
+            return cursor.fetchall() if cursor.description is not None else []
+
+
+def read_owner(home: Path) -> str:
+    """The public key of the fleet's owner."""
+    import json
+
+    return str(json.loads((home / "fleet.json").read_bytes())["owner"])
+
+
+def end(process: subprocess.Popen[bytes], number: int = signal.SIGTERM) -> str:
+    """End a worker; what it has said."""
+    process.send_signal(number)
+    return process.communicate(timeout=SECONDS)[1].decode()
