@@ -6,10 +6,11 @@ and the entry that booked it is theirs where they have booked it. Other entries 
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from decimal import Decimal
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from cleared.base.csv_text import read_records
 from cleared.base.file_source import FileSource
@@ -24,6 +25,7 @@ from cleared.books.ledger.bank_lines import (
     parse_outcomes,
     parse_undone,
 )
+from cleared.books.ledger.chains import list_links
 from cleared.books.ledger.chart import OPENING_BALANCES
 from cleared.books.ledger.entry import AMENDABLE, OPENING, Entry, entry_of_leg
 from cleared.books.ledger.periods import Periods, parse_periods
@@ -34,6 +36,8 @@ from cleared.domains.renamed_records import RenamedRecords, WorkConflict
 from cleared.primitives.context import Context
 
 _Match = tuple[str, str, Decimal]
+_ABOUT: Final = re.compile(r"(?P<act>Void|Correct) (?P<entry>[0-9-]+): ")
+"""How the description of an entry begins that is about another one; the words of that follow."""
 
 
 def redo_changes(context: Context, before: FileSource, after: FileSource, renamed: RenamedRecords) -> Collection[str]:
@@ -100,7 +104,7 @@ class _Redone:
         same, others = "", False
         for was, entry in (pair for month in months for pair in month.list_changed()):
             now = self._books.find_entry(self._renamed.find(entry.entry_id))
-            texts = {key: self._renamed.rename_text(getattr(entry, key)) for key in ("status", *AMENDABLE)}
+            texts = {key: self._rename(entry, key) for key in ("status", *AMENDABLE)}
             if (
                 entry.status != was.status
                 and now is not None
@@ -162,13 +166,13 @@ class _Redone:
             self._renamed.note_double(entry.entry_id, double)
             return
         texts = {
-            name: self._renamed.rename_text(getattr(entry, name))
+            name: self._rename(entry, name)
             for name in Entry._fields
             if name not in ("entry_id", "date", "description", "legs")
         }
         for leg in entry.legs:
             self._renamed.find(str(leg.account_id))
-        made = self._books.add_entry(entry.date, self._renamed.rename_text(entry.description), entry.legs, **texts)
+        made = self._books.add_entry(entry.date, self._rename(entry, "description"), entry.legs, **texts)
         self._renamed.note(entry.entry_id, made.entry_id)
 
     def _find_double(self, entry: Entry, matches: Sequence[_Match]) -> str | None:
@@ -189,6 +193,19 @@ class _Redone:
             raise WorkConflict(f"{entry.entry_id} {entry.description[:60]}: a part of it is booked there already")
         return standing[0].entry_id
 
+    def _rename(self, entry: Entry, field: str) -> str:
+        """A text of an entry with what it refers to: in its tags, and before the words of the one that it is about."""
+        text, links = str(getattr(entry, field)), {name: mark for mark, name in list_links(entry.tags)}
+        if field == "tags":
+            marked = {f"{mark}{name}": f"{mark}{self._renamed.rename(name)}" for name, mark in links.items()}
+            return ";".join(marked.get(tag, tag) for tag in text.split(";"))
+        about = _ABOUT.match(text) if field == "description" else None
+        if about is None or about["entry"] not in links:
+            return text
+        of = self._renamed.rename(about["entry"])
+        found = self._books.find_entry(of)
+        return f"{about['act']} {of}: {text[about.end() :] if found is None else found.description}"[:2000]
+
     def _is_brought(self, line_id: str) -> bool:
         """Whether others have brought the line, too: in a file, or anew after it was taken back."""
         return line_id in self._known_lines or self.net[line_id] * self._bank.posted_amount(line_id) > 0
@@ -197,7 +214,7 @@ class _Redone:
         """What the others' run for the same event, or their same decision, has posted. Raises ``WorkConflict`` where
         that is something else."""
         taken = {self._renamed.now.get(name, name) for name in self._renamed.doubles}
-        wanted = (entry.date, self._renamed.rename_text(entry.description), entry.legs)
+        wanted = (entry.date, self._rename(entry, "description"), entry.legs)
         for each in self._books.committed_month(*entry.month).entries.values():
             is_alike = not self.is_decision or each.status == entry.status
             if is_alike and each.entry_id not in taken and (each.date, each.description, each.legs) == wanted:
@@ -212,7 +229,7 @@ class _Redone:
             raise WorkConflict(f"{name} is not there any more")
         if now.legs != was.legs:  # both booked the same bank line: what was said of the one is not about the other
             raise WorkConflict(f"{name} {now.description[:60]} is booked on other accounts there")
-        amended = {key: self._renamed.rename_text(getattr(wanted, key)) for key in AMENDABLE}
+        amended = {key: self._rename(wanted, key) for key in AMENDABLE}
         changed = {key: text for key, text in amended.items() if getattr(wanted, key) != getattr(was, key)}
         if all(getattr(now, key) == text for key, text in changed.items()) and wanted.status in (
             was.status,
@@ -250,7 +267,7 @@ class _Redone:
                 raise WorkConflict(f"a file of others has the bank line {line_id}, too; take the import back again")
             if now is not None and had.get(line_id, ("",))[0] != now.outcome:
                 raise WorkConflict(f"the bank line {line_id} was set aside there, too, in another way")
-            self._bank.new_outcomes[line_id] = Outcome(outcome, self._renamed.rename_text(reason))
+            self._bank.new_outcomes[line_id] = Outcome(outcome, reason)
         data = self._cut(paths.duplicates)
         for _, row in read_records(data, DUPLICATE_COLUMNS) if data is not None else ():
             self._bank.new_duplicates.append((row[0], int(row[1]), row[2], row[3]))

@@ -24,6 +24,7 @@ from cleared.base.short_text import join_words, list_first
 from cleared.base.terminal import count_noun
 from cleared.changes.attestation_lines import added_lines
 from cleared.changes.change_digests import CARDS, DECISIONS, CommittedRows, Row, find_moved_rows
+from cleared.changes.wrong_merges import find_wrong_merge
 from cleared.domains.record_audit import RowKind
 from cleared.git import Repository, Snapshot, find_ancestor, history, parse_parents
 from cleared.git.shared_history import list_beginnings
@@ -53,6 +54,8 @@ class LostRows(Struct, frozen=True):
     """How many rows there are and were, where they cannot be compared one by one."""
     moved: str = ""
     """Which rows stand elsewhere, where none is gone."""
+    joined: str = ""
+    """What a merge has made of two histories that no clone would have written, where no row is gone."""
     branch: str = ""
     """The branch that was compared with where this one was never seen here, or none is checked out. It may be meant to
     be another one: all is said, and nothing refused."""
@@ -60,7 +63,7 @@ class LostRows(Struct, frozen=True):
     @property
     def other_news(self) -> str:
         """In words what it is where no rows are known to be gone that could be brought back; else empty."""
-        return self.beginning or self.fewer or self.moved
+        return self.beginning or self.fewer or self.moved or self.joined
 
     @property
     def remedy(self) -> str:
@@ -69,6 +72,11 @@ class LostRows(Struct, frozen=True):
             return f"Go back: git checkout {self.branch}. If this one is meant to be without: cleared recover --forget."
         if self.tip == self.head and self.fewer:
             return "Compare it with another clone: cleared check. If it is right: cleared recover --forget."
+        if self.joined:
+            return (
+                f"Before it is pushed: git reset --keep {self.tip[:10]}, then cleared sync. If it is pushed: cleared "
+                "recover --forget, then mend what cleared check names."
+            )
         if self.other_news:
             return (
                 f"Look at what came since (git log {self.tip[:10]}..HEAD). Take it back: git reset --keep "
@@ -100,7 +108,14 @@ class LostRows(Struct, frozen=True):
         """As JSON shows it: the ids of each kind stand under its key."""
         ids = {kind.key: self.ids.get(kind.key, ()) for kind in self.kinds}
         made = {"tip": self.tip, "head": self.head, "subject": self.subject}
-        return {**made, **ids, "beginning": self.beginning, "fewer": self.fewer, "moved": self.moved}
+        return {
+            **made,
+            **ids,
+            "beginning": self.beginning,
+            "fewer": self.fewer,
+            "moved": self.moved,
+            "joined": self.joined,
+        }
 
 
 REMEDY: Final = "Bring it back: cleared recover. If that is meant: cleared recover --forget."
@@ -147,6 +162,10 @@ def find_lost_rows(layout: Layout, repo: Repository, snapshot: Snapshot) -> Lost
     if lost is None and seen is None and checkpoint is not None and checkpoint.branches:
         last = checkpoint.last_branch
         lost = _compare_with_last_branch(layout, repo, last, checkpoint.branches[last], snapshot)
+    if lost is None and seen is not None and seen.commit != head and is_there:
+        wrong = find_wrong_merge(layout, repo, seen.commit, snapshot)
+        what = f"a merge has joined two clones, and the books are not in order: {wrong.message}" if wrong else ""
+        lost = LostRows(seen.commit, head, "", CommittedRows(layout).kinds, joined=what) if wrong else None
     return lost
 
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from cleared.base.errors import Place, WorkspaceError
-from cleared.changes.host import Host
 from cleared.git import Snapshot
 
 
@@ -35,18 +36,18 @@ class PreloadedSource(CommittedSource):
 class WorkingSource:
     """The files of the working tree: only for ``check``, which checks them."""
 
-    def __init__(self, host: Host) -> None:
-        self.host = host
+    def __init__(self, root: Path) -> None:
+        self.root = root
 
     def read(self, path: str) -> bytes | None:
-        full = self.host.root / path
+        full = self.root / path
         try:
             return full.read_bytes() if full.is_file() and not full.is_symlink() else None
         except OSError as e:
             raise WorkspaceError(f"the file cannot be read: {e.strerror}", place=Place(path)) from None
 
     def list_paths(self, prefix: str) -> list[str]:
-        root = self.host.root
+        root = self.root
         start = root / prefix if prefix else root
         return sorted(
             p.relative_to(root).as_posix()

@@ -257,9 +257,9 @@ class Domain(Struct, frozen=True):
     it; which files that is all of. Records that get other ids are noted. Raises ``WorkConflict`` where it would mean
     something else here, and ``PrimitiveError`` where it is not possible any more."""
     join_file: Callable[..., bytes | None] = lambda *_: None
-    """A file that a person's act or hand changed, as it is to be beside what others did: given the layout, the
-    records of a commit that has theirs, its path, and it before and after the act, and theirs. None for a file of another sort. Raises
-    ``WorkConflict`` where both changed the same part of it, or it would not fit."""
+    """A file that a person's act or hand changed, as it is to be beside what others did: given the layout, the records
+    of a commit that has theirs, its path, and it before and after the act, and theirs. None for a file of another sort.
+    Raises ``WorkConflict`` where both changed the same part of it, or it would not fit."""
 
     actors: Sequence[str] = ()
     """Who its duties decide as, where no person does: ``cleared queue undo`` passes over what they did."""

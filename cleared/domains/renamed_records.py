@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from string import ascii_lowercase
 from typing import Any, Final
 
@@ -28,6 +28,8 @@ class RenamedRecords:
         self.added: set[str] = set()
         """Records that were added, by the ids that they had; of those that were left out ``find`` knows nothing."""
         self._left_out: set[str] = set()
+        self._named: set[str] = set()
+        """Records that what is being made anew refers to."""
         self.is_repeated = False
         """Whether others have had what made this, too, such as a run for the same event: what is not its alone, as
         the rows of a file are, is theirs."""
@@ -45,6 +47,7 @@ class RenamedRecords:
 
     def note(self, old: str, new: str) -> None:
         """``old`` is called ``new`` now."""
+        self._named.add(old)
         if old != new:
             self.now[old] = new
 
@@ -57,26 +60,51 @@ class RenamedRecords:
         """What a record is called now. Raises ``WorkConflict`` for one that was left out."""
         if name in self._left_out:
             raise WorkConflict(f"it is about {name}, which was left out")
+        self._named.add(name)
         return self.now.get(name, name)
 
-    def rename_text(self, text: str) -> str:
-        """A text with the ids in it as they are now; of the parts of a record, such as the legs of an entry, too."""
-        return _WORD.sub(self._rename_word, text) if self.now else text
+    def rename(self, reference: str) -> str:
+        """What a field that refers to a record says now; of its parts, such as the legs of an entry, too. What is no id
+        stays."""
+        record = reference.rstrip(ascii_lowercase)  # a leg is called as its entry, and a letter
+        if reference not in self.now and record not in self.now:
+            return reference
+        self._named.add(record)
+        return self.now.get(reference) or self.now[record] + reference[len(record) :]
 
-    def _rename_word(self, found: re.Match[str]) -> str:
-        word = found[0]
-        record = word.rstrip(ascii_lowercase)  # a leg is called as its entry, and a letter
-        return self.now.get(word) or (self.now[record] + word[len(record) :] if record in self.now else word)
-
-    def rename_all(self, value: Any) -> Any:
-        """Plain data with the ids in its texts as they are now."""
+    def rename_all(self, value: Any, *, texts: Collection[str] = ()) -> Any:
+        """Plain data whose texts are ids, as they are now. ``texts``: keys under which there are words of others, such
+        as a bank's, whatever they look like."""
         if isinstance(value, str):
-            return self.rename_text(value)
+            return self.rename(value)
         if isinstance(value, list | tuple):
-            return [self.rename_all(each) for each in value]
+            return [self.rename_all(each, texts=texts) for each in value]
         if isinstance(value, dict):
-            return {key: self.rename_all(each) for key, each in value.items()}
+            return {key: each if key in texts else self.rename_all(each, texts=texts) for key, each in value.items()}
         return value
+
+    def rename_mentions(self, text: str) -> str:
+        """A sentence of the program, in which each record that it is about is named first, with their ids as they are
+        now. An id that stands in it by chance, such as a bank's number, stays."""
+        seen = set[str]()
+
+        def rename_word(found: re.Match[str]) -> str:
+            word = found[0]
+            if word in seen or word.rstrip(ascii_lowercase) not in self._named:
+                return word
+            seen.add(word)
+            return self.rename(word)
+
+        return _WORD.sub(rename_word, text) if self.now else text
+
+    def make_mask(self) -> Callable[[str], str]:
+        """Takes out of a text the ids that records had or have: what was said of a record is known by the rest."""
+        ids = {*self.now, *self.now.values()}
+
+        def mask_word(found: re.Match[str]) -> str:
+            return "" if found[0].rstrip(ascii_lowercase) in ids else found[0]
+
+        return lambda text: _WORD.sub(mask_word, text) if ids else text
 
 
 def group_renames(renamed: Mapping[str, str]) -> list[tuple[str, str]]:

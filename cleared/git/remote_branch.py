@@ -5,6 +5,7 @@ Pushes are plain: what somebody else has pushed meanwhile is never overwritten.
 
 from __future__ import annotations
 
+import hashlib
 from datetime import UTC, datetime
 from typing import Final
 
@@ -16,8 +17,9 @@ from cleared.git.git_process import first_line
 from cleared.git.object_writer import LooseObjects
 from cleared.git.repository import Repository, Snapshot
 
-_THEIRS: Final = "refs/cleared/sync/theirs"
-"""What was fetched last. A ref of our own, as the user's settings say where git keeps it otherwise."""
+_THEIRS: Final = "refs/cleared/sync/of/"
+"""What was fetched last, of each other repository. Refs of our own, as the user's settings say where git keeps them
+otherwise."""
 _TRIES: Final = 3
 _NOT_REFUSED: Final = "(atomic transaction failed)"
 """What is said of a branch to which alone the push could have been made."""
@@ -34,6 +36,12 @@ class RemoteBranch(Struct, frozen=True):
     def shown(self) -> str:
         """For people."""
         return f"{self.remote}/{self.name}"
+
+    @property
+    def fetched(self) -> str:
+        """The ref with what was fetched last of it. A remote may be an address, and its name may be no name of a
+        ref."""
+        return f"{_THEIRS}{hashlib.sha256(self.remote.encode('utf-8', 'surrogateescape')).hexdigest()[:16]}/{self.name}"
 
 
 def find_remote_branch(repo: Repository, remote: str | None) -> RemoteBranch:
@@ -57,7 +65,7 @@ def fetch_branch(repo: Repository, branch: RemoteBranch) -> str | None:
     Raises ``WorkspaceError`` where the other repository cannot be read.
     """
     for _ in range(_TRIES):
-        code, _, err = repo.git.run_remote("fetch", "--", branch.remote, f"+refs/heads/{branch.name}:{_THEIRS}")
+        code, _, err = repo.git.run_remote("fetch", "--", branch.remote, f"+refs/heads/{branch.name}:{branch.fetched}")
         if b"cannot lock ref" not in err:  # another fetch has just moved it
             break
     if code and b"couldn't find remote ref" in err:
@@ -67,7 +75,7 @@ def fetch_branch(repo: Repository, branch: RemoteBranch) -> str | None:
             f"{branch.remote} cannot be read: {first_line(err)}",
             remedy=f"Try: git fetch {branch.remote}. Nothing was changed.",
         )
-    commit = repo.git.run("rev-parse", "--verify", f"{_THEIRS}^{{commit}}").decode("ascii").strip()
+    commit = repo.git.run("rev-parse", "--verify", f"{branch.fetched}^{{commit}}").decode("ascii").strip()
     Snapshot(repo, commit)
     return commit
 

@@ -35,7 +35,7 @@ def test_all_commits_are_made_where_a_subject_is_required() -> None:
     """``commit_draft`` takes a ``CommitSubject``, which mypy checks; besides it only a new workspace commits, and a
     sync moves the branch to commits that it has made by way of a draft, too."""
     callers = {path.name for path in PACKAGE.rglob("*.py") if names_in(path, "commit_changes")}
-    assert callers == {"draft.py", "workspace_creation.py", "clone_sync.py"}
+    assert callers == {"draft.py", "workspace_creation.py", "branch_move.py"}
 
 
 def test_the_wordings() -> None:

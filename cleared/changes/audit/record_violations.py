@@ -49,7 +49,7 @@ def find_violations(host: Host) -> list[Violation]:
             violations = [_describe_error(error, "provenance") for error in colliding or [unfinished]]
             violations += _ask_domains(host, lambda audit: audit.check_records(committed))
             return violations + _find_unknown_origins(host, repo, snapshot)
-        source = WorkingSource(host)
+        source = WorkingSource(host.root)
         violations = _ask_domains(host, lambda audit: audit.check_records(source))
         violations += _ask_domains(host, lambda audit: audit.check_edits(source, committed))
         named = {v.place.file for v in violations if v.place}

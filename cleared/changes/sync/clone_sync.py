@@ -23,6 +23,7 @@ from cleared.changes.session import refuse_changed_files
 from cleared.changes.sync.branch_move import move_branch
 from cleared.changes.sync.redone_work import RedoneStep, WorkRedoing
 from cleared.changes.sync.unpushed_work import list_steps
+from cleared.changes.wrong_merges import find_wrong_merge
 from cleared.domains.renamed_records import WorkConflict, group_renames
 from cleared.git import Repository, Snapshot
 from cleared.git.remote_branch import RemoteBranch, fetch_branch, find_remote_branch, push_commit
@@ -113,6 +114,12 @@ def _join_histories(
         if left_out := [each for each in steps if each.conflict]:
             redoing.record_left_out(left_out)
     result = str(redoing.snapshot.commit)
+    if (wrong := find_wrong_merge(host.layout, repo, own, redoing.snapshot)) is not None:
+        raise WorkspaceError(
+            f"others have joined two clones by git, and the books are not in order: {wrong.message}",
+            place=wrong.place,
+            remedy=f"Have who pushed it mend it ({branch.shown}); nothing was changed here.",
+        )
     _refuse_losses(host, Snapshot(repo, own), redoing, steps)
     report = SyncReport(
         branch.shown,
@@ -160,13 +167,11 @@ def _refuse_taken_away(host: Host, base: Snapshot, theirs: Snapshot, branch: Rem
 def _refuse_losses(host: Host, own: Snapshot, redoing: WorkRedoing, steps: Sequence[RedoneStep]) -> None:
     """Raises ``WorkspaceError`` where a record of this clone is not in the result, under whatever id, and was not left
     out: a second look, by what the files hold, before anything is moved."""
-    rows = CommittedRows(host.layout)
+    rows, mask = CommittedRows(host.layout), redoing.renamed.make_mask()
 
     def read(snapshot: Snapshot, paths: Sequence[str]) -> list[tuple[Row, str]]:
-        return [each for each in rows.read_rows(snapshot, paths) if each[0][0] not in (CARDS.key, DECISIONS.key)]
-
-    def rename(row: Row) -> Row:
-        return (row[0], *redoing.renamed.rename_all(row[1:]))
+        found = (each for each in rows.read_rows(snapshot, paths) if each[0][0] not in (CARDS.key, DECISIONS.key))
+        return [((row[0], *map(mask, row[1:])), name) for row, name in found]
 
     paths = list(rows.list_changed_paths(own, redoing.snapshot))
     here = read(redoing.snapshot, paths)
@@ -177,11 +182,10 @@ def _refuse_losses(host: Host, own: Snapshot, redoing: WorkRedoing, steps: Seque
             row for row, _ in read(step.before, changed)
         )
         for row, number in made.items():
-            explained[rename(row)] += number
+            explained[row] += number
     for row, name in read(own, paths):
-        now = rename(row)
-        if explained[now] > 0:
-            explained[now] -= 1
+        if explained[row] > 0:
+            explained[row] -= 1
         elif name not in redoing.renamed.doubles or (row[0], redoing.renamed.now.get(name, name)) not in names:
             raise WorkspaceError(
                 f"{name or ' '.join(map(str, row))} would be lost; nothing was changed",

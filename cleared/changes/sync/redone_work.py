@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import csv
 import json
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import PurePosixPath
@@ -17,6 +18,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from cleared.base.clock import format_iso
+from cleared.base.csv_text import format_record
 from cleared.base.errors import ClearedError
 from cleared.base.file_source import FileSource
 from cleared.cards.card import Card, card_id
@@ -25,25 +27,27 @@ from cleared.cards.kinds import LEFT_OUT, QUESTION
 from cleared.cards.queue_files import list_queue_files
 from cleared.changes import agent_log, commit_messages, consumed_events, draft
 from cleared.changes.change_digests import is_attestation
-from cleared.changes.decisions.authorization import find_authorization
+from cleared.changes.decisions.authorization import AGREEMENT_TRAILER, find_authorization
+from cleared.changes.decisions.decision_context import UNDO_TRAILER
 from cleared.changes.host import Host
 from cleared.changes.record_sources import CommittedSource
 from cleared.changes.session import make_context, new_run_id
 from cleared.changes.sync.redone_approvals import RedoneApprovals, can_be_left_out, is_approval, is_same_proposal
+from cleared.changes.sync.redone_tasks import join_task_file, list_added_tasks
 from cleared.changes.sync.unpushed_work import Step
 from cleared.domains.installed_domains import load_domains
 from cleared.domains.renamed_records import RenamedRecords, WorkConflict, group_renames
 from cleared.git import CommitHeader, Repository, Snapshot
 from cleared.git.commit_text import Author, split_message
 from cleared.git.side_branch import write_commit
-from cleared.jobs.tasks.task_definition import TASKS_FOLDER
-from cleared.jobs.tasks.task_ledger import LEDGER
 from cleared.primitives.context import Context, LogRow
 from cleared.trust.approval_record import CASES
 from cleared.trust.keys import KeyLocked
 
 RENAMED: Final = "Renamed"
 """The trailer that says which records of a commit had other ids before a sync."""
+_WORDS: Final = ("description", "text", "title")
+"""Under these keys a card has the words of a bank or of a person."""
 _NONE: Final = "none"
 """In the place of a card's id: others ask nothing about what it asked about."""
 
@@ -102,11 +106,7 @@ class WorkRedoing:
         inputs = (f"{self._host.layout.import_dir}/", self._host.layout.imported_files)
         is_gone = step.said is not None and step.said.made_by in self.reverted
         is_gone = is_gone or (is_light and not any(path.startswith(inputs) for path in changed))
-        return (
-            (step.kind != "run" or is_gone)
-            and can_be_left_out(step)
-            and not any(path == LEDGER or path.startswith(f"{TASKS_FOLDER}/") for path in changed)
-        )
+        return (step.kind != "run" or is_gone) and can_be_left_out(step)
 
     def _is_test(self, path: str) -> bool:
         """Whether a file is a test, or says that one counts. A correction becomes one."""
@@ -161,10 +161,10 @@ class WorkRedoing:
         is_approved = any(map(is_approval, left)) and not (context.cards.added or context.cards.resolved)
         if not (has_records or files or (context.has_changes and not (self.renamed.is_repeated or is_approved))):
             return None
-        marks = [(key, self._rename(value)) for key, value in step.list_trailers()]
+        marks = [(key, self._rename_trailer(key, value)) for key, value in step.list_trailers()]
         new = {old: now for old, now in self.renamed.now.items() if old not in known}
         plan = draft.CommitPlan(
-            commit_messages.done_again(self._rename(step.said.subject)),
+            commit_messages.done_again(self.renamed.rename_mentions(step.said.subject)),
             [*marks, *((RENAMED, text) for text in [" ".join(map("=".join, group_renames(new)))] if text)],
             files,
             sign=self._find_signer(step) if step.signing_key else None,
@@ -240,7 +240,8 @@ class WorkRedoing:
                 continue
             known = cards.committed_cards.get(name)
             if event["event"] == "resolve" and name not in cards.added:
-                resolution = self._rename(event["resolution"])
+                is_answer = known is not None and known.kind == QUESTION.name
+                resolution = event["resolution"] if is_answer else self.renamed.rename_mentions(event["resolution"])
                 if known is not None and known.status == "resolved":
                     if known.resolution != resolution:
                         raise WorkConflict(f"the card {name} is answered there: {known.resolution}")
@@ -265,7 +266,9 @@ class WorkRedoing:
             theirs = [each for each in context.cards.committed_cards.list_kind(card.kind) if each.record_id == record]
             self._cards.note(card.id, theirs[-1].id if theirs else _NONE)
             return
-        title, details = self._rename(card.title), self._rename(card.details)
+        is_question = card.kind == QUESTION.name  # the words of a script, which goes on with them
+        details = card.details if is_question else self._rename(card.details)
+        title = card.title if is_question else self.renamed.rename_mentions(card.title)
         if not card.record_id and details != card.details:  # it names entries; theirs may ask the same about them
             asked = context.cards.committed_cards.list_kind(card.kind)
             if same := [each.id for each in asked if (each.title, each.details) == (title, details)]:
@@ -294,8 +297,8 @@ class WorkRedoing:
             rows = list(csv.reader(new[len(old) :].decode("utf-8").splitlines(keepends=True)))
             for row in rows:
                 if len(row) == len(agent_log.HEADER) and tuple(row) != agent_log.HEADER:
-                    details, record = self._rename(row[3]), self.renamed.find(row[4])
-                    context.log.add_row(LogRow(row[2], details, record))
+                    record = self.renamed.find(row[4])
+                    context.log.add_row(LogRow(row[2], self.renamed.rename_mentions(row[3]), record))
         path = self._host.layout.events
         old, new = before.read(path) or b"", after.read(path) or b""
         if new != old:
@@ -310,6 +313,7 @@ class WorkRedoing:
     def _carry_files(self, step: Step, paths: Iterable[str]) -> dict[str, bytes | None]:
         """What becomes of other files. Raises ``WorkConflict`` where others have changed one of them, too."""
         files: dict[str, bytes | None] = {}
+        self.renamed.added.update(list_added_tasks(step.before, step.after))
         approvals = RedoneApprovals(self._host, step, self.snapshot)
         for path in paths:
             old, mine, theirs = (each.read_file(path) for each in (step.before, step.after, self.snapshot))
@@ -334,10 +338,12 @@ class WorkRedoing:
         approvals.refuse_stale(files)
         return files
 
-    def _join_file(self, path: str, *versions: bytes | None) -> bytes | None:
-        """A file of which a domain says how it is joined; None for others."""
+    def _join_file(self, path: str, old: bytes | None, mine: bytes | None, theirs: bytes | None) -> bytes | None:
+        """A file that consists of parts, with what was done to each; None for others."""
+        if (tasks := join_task_file(path, old, mine, theirs, self.renamed)) is not None:
+            return tasks
         source = CommittedSource(self.snapshot)
-        joined = (each.join_file(self._host.layout, source, path, *versions) for each in load_domains())
+        joined = (each.join_file(self._host.layout, source, path, old, mine, theirs) for each in load_domains())
         return next((data for data in joined if data is not None), None)
 
     def _find_free_name(self, path: str, blob: str) -> str:
@@ -352,15 +358,27 @@ class WorkRedoing:
         keys = {name: columns for domain in load_domains() for name, columns in domain.latest_rows.items()}
         name = PurePosixPath(path).name
         is_handled = path == self._host.layout.imported_files
-        if not (mine.startswith(old) and theirs.startswith(old)) or not (is_handled or keys.get(name)):
+        if not mine.startswith(old) or not (is_handled or keys.get(name)):
             return None
-        rows = [list(csv.reader(data[len(old) :].decode("utf-8").splitlines())) for data in (mine, theirs)]
+        before, added, there = (
+            [tuple(row) for row in csv.reader(data.decode("utf-8").splitlines())]
+            for data in (old, mine[len(old) :], theirs)
+        )
+        others = Counter(there) - Counter(tuple(self._rename(row)) for row in before)
         columns = keys.get(name) or (0, 1)
-        about = [{tuple(row[c] for c in columns) for row in each if len(row) > max(columns)} for each in rows]
-        return None if about[0] & about[1] else theirs + self._rename(mine[len(old) :].decode("utf-8")).encode("utf-8")
+        about = [
+            {tuple(row[c] for c in columns) for row in each if len(row) > max(columns)} for each in (added, others)
+        ]
+        if about[0] & about[1]:
+            return None
+        return theirs + "".join(format_record(self._rename(row)) for row in added).encode("utf-8")
 
     def _rename(self, value: Any) -> Any:
-        return self._cards.rename_all(self.renamed.rename_all(value))
+        """Plain data with the ids in it as they are now."""
+        return self._cards.rename_all(self.renamed.rename_all(value, texts=_WORDS), texts=_WORDS)
+
+    def _rename_trailer(self, key: str, value: str) -> str:
+        return " ".join(map(self._rename, value.split(" "))) if key in (UNDO_TRAILER, AGREEMENT_TRAILER) else value
 
 
 def _refuse_script(name: str, args: object) -> None:

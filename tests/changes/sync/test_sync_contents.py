@@ -10,7 +10,7 @@ from clones import clone
 from harness import Workspace, chase, refused, take_ok, unchanged
 from receipt_files import make_png
 from reviewers import People
-from synced import CAFE, SHOP, follow, part
+from synced import CAFE, SHOP, follow, part, run_git, tip_of
 
 from cleared.changes.workspace_opening import open_workspace
 from cleared.gate.manual_runs import run_command
@@ -167,3 +167,46 @@ def test_an_event_of_which_something_else_came_is_named(two: tuple[Workspace, Wo
     other.ok("sync")
     with unchanged(ws):
         refused(ws("sync"), 3, "others have had its event")
+
+
+def test_a_number_of_the_bank_that_looks_like_an_id_stays(two: tuple[Workspace, Workspace, Path]) -> None:
+    ws, _ = part(two)
+    ws.drop("bill.csv", chase(("02/09/2025", "INV 2025-02-002", "-7.00")))
+    ws.run("ingest")
+    ws.ok("journal", "add", "2025-02-10", "see 2025-02-002", "5070=4", "1010=-4")
+    ws.ok("journal", "void", "2025-02-003", "--reason", "paid with 2025-02-002")
+    assert ws.json("sync")["renamed"]["2025-02-003"] == "2025-02-004"
+    entries = {each["entry_id"]: each for each in ws.entries()}
+    assert [entries[f"2025-02-{n:03d}"]["description"] for n in (4, 5, 6)] == [
+        "INV 2025-02-002",
+        "see 2025-02-002",
+        "Void 2025-02-004: INV 2025-02-002",
+    ]
+    assert entries["2025-02-006"]["tags"][0] == "@rev=2025-02-004"
+    assert ws.git("log", "-1", "--format=%s").startswith("void: 2025-02-004: paid with 2025-02-002")
+    ws.in_order()
+
+
+def test_the_key_of_an_event_that_looks_like_an_id_stays(two: tuple[Workspace, Workspace, Path]) -> None:
+    ws, other, _ = two
+    ws.agent("rent", ACCRUES.format(amount=70))
+    ws.ok("sync")
+    other.ok("sync")
+    other.ok("journal", "add", "2025-02-06", "theirs", "5070=8", "1010=-8")
+    other.ok("sync")
+    run_for(ws, "rent", "2025-02-002")
+    assert ws.json("sync")["renamed"] == {"2025-02-002": "2025-02-003"}
+    assert ws.trailers()["Event"].endswith(" 2025-02-002")
+    ws.in_order()
+
+
+def test_each_repository_has_a_ref_of_its_own(two: tuple[Workspace, Workspace, Path], tmp_path: Path) -> None:
+    ws, other, shared = two
+    backup = tmp_path / "backup.git"
+    run_git(tmp_path, "clone", "-q", "--bare", str(shared), str(backup))
+    other.ok("journal", "add", "2025-02-06", "theirs", "5070=8", "1010=-8")
+    other.ok("sync")
+    ws.ok("sync")
+    ws.ok("sync", str(backup))
+    fetched = ws.git("for-each-ref", "--format=%(objectname)", "refs/cleared/sync/of/").split()
+    assert len(set(fetched)) == 2 and tip_of(backup) == ws.head()

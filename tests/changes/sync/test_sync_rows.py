@@ -10,6 +10,7 @@ import pytest
 from harness import Workspace, take_ok
 from synced import follow, left_out
 from tables import MAY, define
+from tasking import LEDGER, Tasks, task
 
 Two = tuple[Workspace, Workspace]
 
@@ -125,3 +126,59 @@ def test_what_an_agent_keeps(two: Two) -> None:
     ws.ok("sync")
     assert ws.read("state/keeper.json") == '{\n "one": 1,\n "two": 1\n}\n'
     ws.in_order()
+
+
+@pytest.fixture
+def tasks(two: Two) -> tuple[Tasks, Tasks]:
+    """Two clones with a ledger and one task."""
+    ws, other = two
+    mine = Tasks(ws)
+    mine.planned(task(1))
+    ws.ok("sync")
+    other.ok("sync")
+    theirs = object.__new__(Tasks)
+    theirs.ws = other
+    take_ok(other, "task", "plan")
+    return mine, theirs
+
+
+def test_tasks_of_both(tasks: tuple[Tasks, Tasks]) -> None:
+    mine, theirs = tasks
+    theirs.planned(task(2))
+    theirs.finish("T-002")
+    theirs.ws.ok("sync")
+    mine.planned(task(3, requires=["T-001"]))
+    mine.finish("T-001")
+    assert [step["left_out"] for step in mine.ws.json("sync")["steps"] if step["left_out"]] == []
+    theirs.ws.ok("sync")
+    assert mine.ws.read(LEDGER) == theirs.ws.read(LEDGER)
+    for each in tasks:
+        assert each.states() == {"T-001": "completed", "T-002": "completed", "T-003": "pending"}
+        take_ok(each.ws, "task", "plan")
+        assert each("check").code == 0
+        each.ws.in_order()
+
+
+def test_a_task_of_one_id_is_a_card_and_what_requires_it(tasks: tuple[Tasks, Tasks]) -> None:
+    mine, theirs = tasks
+    theirs.planned(task(2, title="Theirs"))
+    theirs.ws.ok("sync")
+    mine.planned(task(2, title="Mine"))
+    mine.planned(task(3, requires=["T-002"]))
+    mine.planned(task(4))
+    steps = mine.ws.json("sync")["steps"]
+    assert [bool(step["left_out"]) for step in steps] == [True, True, False], steps
+    assert mine.ws.json("task", "show", "T-002")["title"] == "Theirs"
+    assert mine.states() == {"T-001": "pending", "T-002": "pending", "T-004": "pending"}
+    assert mine.ws.json("task", "show", "T-002")["sealed"] != "yes"
+    mine.ws.in_order()
+
+
+def test_a_task_that_both_finished(tasks: tuple[Tasks, Tasks]) -> None:
+    mine, theirs = tasks
+    theirs.finish("T-001")
+    theirs.ws.ok("sync")
+    mine.finish("T-001", "otherwise\n")
+    assert [bool(step["left_out"]) for step in mine.ws.json("sync")["steps"]] == [True]
+    assert mine.ws.read("docs/T-001.txt") == "done\n" and mine.states() == {"T-001": "completed"}
+    mine.ws.in_order()

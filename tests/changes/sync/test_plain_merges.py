@@ -1,0 +1,75 @@
+"""``git pull`` by a person: what git joins and no clone would have written is named, and nothing goes on from it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from harness import Workspace, refused, take_ok, unchanged
+from synced import CAFE, part
+
+Two = tuple[Workspace, Workspace, Path]
+
+
+def close(ws: Workspace) -> None:
+    ws.ok("queue", "approve", "2025-02-001")
+    ws.ok("period", "close", "2025-01")
+
+
+def post_late(ws: Workspace) -> None:
+    ws.ok("journal", "add", "2025-01-05", "late", "5070=9", "1010=-9")
+
+
+def test_an_entry_in_a_month_that_the_other_side_had_closed(two: Two) -> None:
+    ws, other, _ = two
+    close(other)
+    other.ok("sync")
+    post_late(ws)
+    before = ws.head()
+    ws.git("pull", "-q", "--no-rebase", "--no-edit")
+    assert "the trial balance at 2025-01-31 is not the one" in ws("check").out
+    ws.drop("cafe.csv", CAFE)
+    with unchanged(ws):
+        refused(ws("agent", "run", "ingest"), 4, "a merge has joined two clones", "git reset --keep", "cleared sync")
+        refused(ws("journal", "add", "2025-02-05", "x", "5070=9", "1010=-9"), 4, "a merge has joined")
+        refused(ws("sync"), 4, "a merge has joined")
+    ws.git("reset", "-q", "--keep", before)
+    (step,) = ws.json("sync")["steps"]
+    assert "closed" in step["left_out"]
+    ws.run("ingest")
+    ws.in_order()
+
+
+def test_it_is_not_fetched_from_others(two: Two) -> None:
+    """Who does not use ``sync`` can push it; whoever fetches it by git is told before anything rests on it."""
+    ws, other, _ = two
+    post_late(other)
+    other.ok("sync")
+    close(ws)
+    ws.git("pull", "-q", "--no-rebase", "--no-edit")
+    ws.git("push", "-q")
+    with unchanged(other):
+        refused(other("sync"), 4, "others have joined two clones")
+        other.git("fetch", "-q")
+    other.git("pull", "-q", "--ff-only")
+    with unchanged(other):
+        refused(other("journal", "add", "2025-02-05", "x", "5070=9", "1010=-9"), 4, "a merge has joined")
+    take_ok(other, "recover", "--forget")
+    other.ok("period", "reopen", "2025-01", "--reason", "joined by git")
+    other.in_order()
+    other.ok("sync")
+    take_ok(ws, "recover", "--forget")
+    ws.ok("sync")
+    ws.in_order()
+
+
+def test_a_merge_that_is_in_order_is_no_matter(two: Two) -> None:
+    ws, other = part(two)
+    ws.ok("journal", "void", "2025-02-002", "--reason", "no")
+    ws.ok("sync")
+    other.ok("journal", "add", "2025-01-05", "theirs", "5070=1", "1010=-1")
+    other.ok("sync")
+    ws.ok("journal", "add", "2025-03-05", "mine", "5070=2", "1010=-2")
+    ws.git("pull", "-q", "--no-rebase", "--no-edit")
+    ws.ok("journal", "add", "2025-03-06", "more", "5070=3", "1010=-3")
+    ws.ok("sync")
+    ws.in_order()
