@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
-import secrets
 import stat
 import sys
 import threading
@@ -257,7 +256,7 @@ def append_rotated(path: Path, data: bytes, most: int, keep: int) -> None:
 
 def make_temporary_name() -> str:
     """A new name for a file that will be renamed."""
-    return f"{_PREFIX}{secrets.token_hex(6)}{_SUFFIX}"
+    return f"{_PREFIX}{os.urandom(6).hex()}{_SUFFIX}"
 
 
 def is_temporary(path: str) -> bool:

@@ -11,6 +11,7 @@ import typer
 
 from cleared.base.terminal import escape_text, print_fields, print_json, print_line, print_message, print_table
 from cleared.cards.age import count_overdue
+from cleared.cards.open_cards import read_open_cards
 from cleared.cli.command_groups import new_group
 from cleared.cli.completion import complete_accounts, complete_cards, complete_cards_and_entries
 from cleared.cli.options import (
@@ -18,13 +19,14 @@ from cleared.cli.options import (
     LegArguments,
     ReasonOption,
     WorkspaceOption,
+    chosen_workspace,
     open_host,
     open_host_once,
     parse_day,
     parse_leg,
     read_clock,
 )
-from cleared.cli.quick_books import list_cards
+from cleared.workspace.location import find_workspace
 
 if TYPE_CHECKING:
     from cleared.review.record_review import DecisionResult
@@ -54,7 +56,11 @@ def show_cards(
 
         print_json(read_cards(open_host(workspace), status.value))
         return
-    cards = list_cards(workspace, status.value)
+    cards = read_open_cards(find_workspace(chosen_workspace(workspace))) if status is CardStatus.open else None
+    if cards is None:
+        from cleared.review.card_list import list_cards
+
+        cards = list_cards(open_host(workspace), status.value)
     late = count_overdue(cards.times, read_clock().now(), cards.remind_after) if status is CardStatus.open else 0
     if late:
         print_message(f"{late} of them {'waits' if late == 1 else 'wait'} for {cards.remind_after} or longer.")

@@ -12,7 +12,6 @@ from cleared.books.index.balances import list_balances
 from cleared.books.index.current_books import CurrentBooks, open_current_books
 from cleared.books.index.journal_index import JournalIndex
 from cleared.books.reports.report_books import ReportBooks
-from cleared.cards.open_cards import CardList, read_open_cards
 from cleared.cli.options import chosen_workspace, open_host
 from cleared.workspace.location import find_workspace
 
@@ -55,17 +54,6 @@ def read_balances(
     from cleared.books import queries
 
     return queries.read_balances(open_host(workspace), account, month=month, as_of=as_of)
-
-
-def list_cards(workspace: Path | None, status: str) -> CardList:
-    """The queue of the workspace that the command line names, as a list shows it. Raises ``WorkspaceError``."""
-    if status == "open":
-        current = read_open_cards(find_workspace(chosen_workspace(workspace)))
-        if current is not None:
-            return current
-    from cleared.review import card_list
-
-    return card_list.list_cards(open_host(workspace), status)
 
 
 def _open_current(workspace: Path | None) -> CurrentBooks | None:

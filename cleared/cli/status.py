@@ -5,7 +5,7 @@ from __future__ import annotations
 import json as jsonlib
 import sys
 import time
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
@@ -25,9 +25,6 @@ from cleared.cli.options import (
 from cleared.service import status_report
 from cleared.triggers.service_log import FILE_NAME, parse_rows, read_last_rows
 from cleared.workspace.location import Layout, find_workspace
-
-if TYPE_CHECKING:
-    pass
 
 
 def show_status(

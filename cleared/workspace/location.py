@@ -13,14 +13,16 @@ import stat
 import sys
 from contextlib import suppress
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from msgspec import Struct
 
 from cleared.base.errors import Place, UsageError, WorkspaceError
 from cleared.base.safe_files import TEMPORARY_PATTERN
 from cleared.base.safe_names import require_safe_name
-from cleared.workspace.settings.model import Config
+
+if TYPE_CHECKING:
+    from cleared.workspace.settings.model import Config
 
 CONFIG_NAME: Final = "config.yaml"
 APPROVED_CONFIG: Final = "agents/approvals/config.json"

@@ -96,12 +96,11 @@ class SealedFiles:
             if not self._version or path.resolve().is_relative_to(self.state_dir.parent.resolve()):
                 return None
             if create and not path.exists():
-                import secrets
 
                 from cleared.base.safe_files import write_new
 
                 path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-                write_new(path, secrets.token_bytes(_KEY_BYTES), mode=0o600)  # where two make it, the first wins
+                write_new(path, os.urandom(_KEY_BYTES), mode=0o600)  # where two make it, the first wins
             with path.open("rb") as file:
                 is_open = os.name != "nt" and os.fstat(file.fileno()).st_mode & 0o077
                 key = file.read(_KEY_BYTES + 1)

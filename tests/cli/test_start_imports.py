@@ -117,3 +117,4 @@ def test_books_that_are_indexed_are_read_without_opening_the_workspace(
     packages, parts, _ = imports(*argv, root=str(posted.root))
     assert packages <= TYPER | OLDER_TYPER | VALUES
     assert not outside(parts, *START, "base", "books", "cards", "workspace")
+    assert argv[0] != "queue" or not inside(parts, "books", "workspace.settings")
