@@ -114,7 +114,7 @@ def _join_histories(
         if left_out := [each for each in steps if each.conflict]:
             redoing.record_left_out(left_out)
     result = str(redoing.snapshot.commit)
-    if (wrong := find_wrong_merge(host.layout, repo, own, redoing.snapshot)) is not None:
+    if (wrong := find_wrong_merge(host.layout, repo, base, redoing.snapshot)) is not None:
         raise WorkspaceError(
             f"others have joined two clones by git, and the books are not in order: {wrong.message}",
             place=wrong.place,

@@ -53,7 +53,6 @@ class RedoneApprovals:
         self._host = host
         self._before, self._after, self._now = (CommittedSource(each) for each in (step.before, step.after, snapshot))
         self._paths = [path for path in step.after.list_changes(step.before) if is_approval(path)]
-        self._others = [path for path in snapshot.list_changes(step.before) if is_approval(path)]
         self._approvals = Approvals(self._now, host.root, {})
         self._can_sign = Approvals(self._after, host.root, {})
 
@@ -143,7 +142,7 @@ class RedoneApprovals:
 
     def _list_others(self) -> Iterator[ApprovalRecord]:
         """The versions that others have approved since, and that are live."""
-        for path in self._others:
+        for path in filter(is_approval, self._now.snapshot.list_changes(self._before.snapshot)):
             record = try_parse_record(self._now.read(path))
             is_script = record is not None and record.file == path and record.kind == "script"
             if is_script and record and digest_of(self._now.read(record.path) or b"") == record.digest:

@@ -224,3 +224,38 @@ def test_a_version_that_others_took_back_stays_so(two: Two) -> None:
     assert "stale" in ws.json("sync")["steps"][1]["left_out"]
     assert standing(ws, "ingest") != "approved" or "0.9" not in ws.read("agents/ingest.py").split("VENDORS")[0]
     ws.in_order()
+
+
+def test_old_settings_that_somebody_pushes_do_not_count(two: Two) -> None:
+    ws, other = two
+    old = ws.head()
+    take_ok(ws, "config", "set", "thresholds.auto_confirm", "0.99")
+    ws.ok("sync")
+    other.ok("sync")
+    other.git("checkout", "-q", old, "--", "config.yaml", "agents/approvals/config.json")
+    other.git("commit", "-q", "-m", "as it was")
+    other.git("push", "-q")
+    take_ok(ws, "config", "set", "thresholds.auto_confirm", "0.98")
+    assert "stale" in ws.json("sync")["steps"][-1]["left_out"]
+    done = ws("agent", "run", "ingest")
+    assert done.code == 3 and "older than the last" in done.err, done
+    take_ok(ws, "config", "approve")
+    ws.in_order()
+    assert ws("agent", "run", "ingest").code == 0
+
+
+def test_what_was_approved_is_not_under_a_name_of_others(two: Two) -> None:
+    """Somebody has pushed a proposal with the folder of this clone's, and another text in it."""
+    ws, other = two
+    approve(ws, "0.97")
+    folder = max(path.name for path in (ws.root / "queue/proposals").iterdir())
+    name = f"queue/proposals/{folder}"
+    other.put(f"{name}/proposal.json", ws.read(f"{name}/proposal.json"))
+    other.put(f"{name}/files/agents/ingest.py", 'journal_add_double("2025-02-02", "theft", 5070, 1010, 900)')
+    other.git("add", name)
+    other.git("commit", "-q", "-m", "planted")
+    other.git("push", "-q")
+    steps = ws.json("sync")["steps"]
+    assert all(step["left_out"] for step in steps), steps
+    assert "theft" not in ws.read("agents/ingest.py")
+    assert standing(ws, "ingest") != "approved"

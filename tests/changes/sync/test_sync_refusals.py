@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from clones import clone
 from harness import Workspace, chase, read_tree, refused, remove_tree, take_ok, unchanged, write_tree
+from proposing import live
 from stepped import list_steps, run_stepped
 from synced import CAFE, left_out, part, run_git, tip_of
 
@@ -192,7 +193,11 @@ def test_who_is_slower_does_it_once_more(
 
 
 def test_killed_anywhere_it_ends_in_the_same(two: tuple[Workspace, Workspace, Path], tmp_path: Path) -> None:
-    ws, _ = part(two)
+    ws, other = part(two)
+    for each, name in ((other, "Boats"), (ws, "Horses")):
+        each.ok("accounts", "add", f"599{len(name)}", name, "--type", "expense")
+    other.ok("sync")
+    live(ws, 'git_commit("agent: probe")\n1')
     places = [ws.root, two[2], cleared_home()]
     kept = [read_tree(place) for place in places]
     argv = ["sync", "-C", str(ws.root)]
@@ -206,6 +211,7 @@ def test_killed_anywhere_it_ends_in_the_same(two: tuple[Workspace, Workspace, Pa
         assert run_stepped(argv, step).returncode == -signal.SIGKILL
         ws.ok("sync")
         assert ws.entries() == entries and tip_of(two[2]) == ws.head(), step
+        assert "approved" in [each["state"] for each in ws.json("agent", "list") if each["name"] == "probe"]
         ws.in_order()
 
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import random
+import re
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -46,6 +48,19 @@ def amount_of(entry: dict[str, Any]) -> float:
 
 def is_standing(entry: dict[str, Any]) -> bool:
     return entry["status"] != "voided" and not entry["description"].startswith(("Void ", "Correct "))
+
+
+def join(ws: Workspace) -> None:
+    """A sync; where an import does not fit, it is taken back first, as the message says."""
+    for _ in range(9):
+        done = ws("sync")
+        if done.code == 0:
+            return
+        found = re.search(r"date: ([0-9a-f]{10}) import: .* lies in a period closed", done.err)
+        assert done.code == 3 and found and "cleared revert" in done.err, done
+        run = ws.git("log", "-1", "--format=%(trailers:key=Run,valueonly)", found[1]).strip()
+        ws.ok("revert", run, "--reason", "the month is closed there", "-y")
+    raise AssertionError("it goes on")
 
 
 def take_tasks(ws: Workspace) -> Tasks:
@@ -97,7 +112,7 @@ def act(ws: Workspace, rand: random.Random, files: int) -> None:
     elif what == "switch":
         ws("agent", rand.choice(["disable", "enable"]), "probe")
     elif what == "sync":
-        ws.ok("sync")
+        join(ws)
     elif entry is not None:
         name = entry["entry_id"]
         words = {
@@ -123,7 +138,7 @@ def live_and_join(ws: Workspace, tmp_path: Path, seed: int, acts: int = 60) -> N
     for files in range(acts):
         act(rand.choice(clones), rand, files)
     for each in (*clones, *clones):
-        each.ok("sync")
+        join(each)
     assert {each.head() for each in clones} == {tip_of(shared)}
     for each in clones:
         each.in_order()
@@ -137,9 +152,8 @@ def live_and_join(ws: Workspace, tmp_path: Path, seed: int, acts: int = 60) -> N
     assert states["probe"] in ("approved", "disabled"), states
     lines = [line.split(",") for line in one.read("records/prices.csv").splitlines()[1:]] if has(one) else []
     assert [line[0] for line in lines] == sorted({line[0] for line in lines})
-    accounts = Counter(account["account_name"] for account in one.json("accounts", "list"))
-    assert all(number == 1 for name, number in accounts.items() if name.startswith("Account ")), accounts
-    assert one("task", "check", "--json").json is not None
+    made = {path.stem: json.loads(path.read_text())["title"] for path in (one.root / "docs/tasks").glob("T-*.json")}
+    assert {row["id"]: row["title"] for row in one.json("task", "list")} == made
 
 
 def has(ws: Workspace) -> bool:
