@@ -58,7 +58,8 @@ def new_database(cluster: LocalPostgres, name: str) -> Iterator[str]:
     """An empty database; its URL."""
     with psycopg.connect(cluster.url, autocommit=True) as db:
         db.execute(f"CREATE DATABASE {name}")
-        yield cluster.url.replace("/postgres?", f"/{name}?")
+    yield cluster.url.replace("/postgres?", f"/{name}?")
+    with psycopg.connect(cluster.url, autocommit=True) as db:
         db.execute(f"DROP DATABASE {name} WITH (FORCE)")
 
 

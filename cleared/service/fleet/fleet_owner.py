@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from datetime import datetime
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Final
+
+from msgspec.structs import replace
 
 from cleared.base.clock import Clock, format_iso
 from cleared.base.errors import Place, PolicyError, UsageError, WorkspaceError
@@ -105,7 +107,12 @@ def add_workspace(fleet: Fleet, database: FleetDatabase, said: WorkspaceStatemen
     """Let the workers serve it; whether it is new. Raises ``UsageError`` where the fleet has these books already."""
     key = require_owner(fleet)
     for record in database.list_workspaces():
-        other = read_statement(fleet.owner, record.signed, WorkspaceStatement)
+        try:
+            other = read_statement(fleet.owner, record.signed, WorkspaceStatement)
+        except PolicyError:  # somebody else wrote it, and it counts nowhere
+            continue
+        if record.name == said.name and said.at <= other.at:  # of two, the later counts
+            said = replace(said, at=(datetime.fromisoformat(other.at) + timedelta(microseconds=1)).isoformat())
         if record.name != said.name and other.books == said.books:
             raise UsageError(
                 f"the fleet has these books already, as {record.name}: two workers would run them at once",

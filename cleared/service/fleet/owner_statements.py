@@ -77,6 +77,16 @@ def read_statement(owner: str, signed: SignedStatement, kind: type[_T]) -> _T:
     )
 
 
+def require_trusted_worker(workers: WorkersStatement, key: str) -> None:
+    """Raises ``PolicyError`` where the owner has not let the worker with this key in, or has revoked it."""
+    if key not in workers.keys:
+        what = "was revoked" if key in workers.revoked else "is not trusted by the fleet's owner yet"
+        raise PolicyError(
+            f"this worker {what}, so it does nothing",
+            remedy=f"The owner lets it in: cleared fleet trust {key.removeprefix('ed25519:')[:16]}.",
+        )
+
+
 def sign_workers(key: Key, database: FleetDatabase, said: WorkersStatement) -> None:
     """Say in the database which workers the fleet has."""
     signed = sign_statement(key, said)

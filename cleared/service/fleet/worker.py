@@ -4,6 +4,7 @@ workers that were killed."""
 from __future__ import annotations
 
 import asyncio
+import logging
 import multiprocessing
 import os
 import signal
@@ -17,13 +18,14 @@ from typing import TYPE_CHECKING, Any, Final
 
 from cleared import __version__
 from cleared.base.clock import Clock
-from cleared.base.errors import ClearedError
+from cleared.base.errors import ClearedError, PolicyError
 from cleared.base.terminal import print_message
 from cleared.service.fleet.fleet_database import FleetDatabase
 from cleared.service.fleet.fleet_home import Fleet, fleet_folder
 from cleared.service.fleet.job_queue import QUEUE, JobKind, ask_for_job, make_app, open_queue
+from cleared.service.fleet.owner_statements import read_workers, require_trusted_worker
 from cleared.service.fleet.workspace_job import JobOrder, do_job
-from cleared.trust.keys import run_key
+from cleared.trust.keys import run_key, run_public_key
 from cleared.workspace.location import cleared_home
 
 if TYPE_CHECKING:
@@ -58,15 +60,23 @@ class FleetWorker:
         self._processes: Any = multiprocessing.get_context("forkserver")
         self._processes.set_forkserver_preload(list(_PRELOADED))
         self._folder = fleet_folder()
+        self._revoked: PolicyError | None = None
 
     def run(self) -> None:
         """Work until SIGTERM or Ctrl-C; jobs that are on end first. Raises ``ClearedError`` where the database cannot
         be used."""
         self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        show_library_log()
         with FleetDatabase.connect(self._fleet.database) as database:
             database.check_version()
             introduce_worker(database, self._clock)
+            self._require_trust(database)
         asyncio.run(self._run())
+        if self._revoked is not None:
+            raise self._revoked
+
+    def _require_trust(self, database: FleetDatabase) -> None:
+        require_trusted_worker(read_workers(self._fleet.owner, database), run_public_key(self._folder))
 
     async def _run(self) -> None:
         from procrastinate import PsycopgConnector
@@ -76,21 +86,38 @@ class FleetWorker:
             if self._once:
                 await self._drain(app)
                 return
+            stopping, loop = asyncio.Event(), asyncio.get_running_loop()
+            for number in (signal.SIGINT, signal.SIGTERM):
+                loop.add_signal_handler(number, stopping.set)
             print_message("up; Ctrl-C ends it after the jobs that are on")
-            beside = [asyncio.create_task(each) for each in (self._look_for_due(), self._rescue_jobs(app))]
-            try:
-                await app.run_worker_async(
-                    queues=[QUEUE],
-                    concurrency=self._concurrency,
-                    delete_jobs="always",
-                    update_heartbeat_interval=self._patience / 6,
-                    stalled_worker_timeout=self._patience,
-                    fetch_job_polling_interval=2.0,
-                )
-            finally:
-                for task in beside:
-                    task.cancel()
-                await asyncio.gather(*beside, return_exceptions=True)
+            rescue = asyncio.create_task(self._rescue_jobs(app))
+            while not stopping.is_set():
+                await self._take_jobs(app, stopping)
+            rescue.cancel()
+
+    async def _take_jobs(self, app: App, stopping: asyncio.Event) -> None:
+        """Take jobs until this is to stop, or the database was away. procrastinate's worker does not get over that: its
+        heartbeat ends, and a job that has just ended stays as it was. So another one takes its place."""
+        from procrastinate.exceptions import ConnectorException
+
+        working = app.run_worker_async(
+            queues=[QUEUE],
+            concurrency=self._concurrency,
+            delete_jobs="always",
+            update_heartbeat_interval=self._patience / 6,
+            stalled_worker_timeout=self._patience,
+            fetch_job_polling_interval=2.0,
+            install_signal_handlers=False,
+        )
+        tasks = [asyncio.create_task(each) for each in (working, self._look_for_due(stopping), _wait_for(stopping))]
+        await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+        for task in tasks:
+            task.cancel()  # the first one ends its jobs
+        for ended in await asyncio.gather(*tasks, return_exceptions=True):
+            if isinstance(ended, ConnectorException):
+                await asyncio.sleep(_LOOK_SECONDS)
+            elif isinstance(ended, BaseException) and not isinstance(ended, asyncio.CancelledError):
+                raise ended
 
     async def _drain(self, app: App) -> None:
         """Do what is due and what waits, until there is nothing."""
@@ -108,16 +135,22 @@ class FleetWorker:
 
     # --- what is due -------------------------------------------------------------------------------------------
 
-    async def _look_for_due(self) -> None:
+    async def _look_for_due(self, stopping: asyncio.Event) -> None:
+        """Ask for what is due. Ends when the database is there again after it was away."""
         from procrastinate.exceptions import ConnectorException
 
         said = ""
         while True:
             try:
                 await asyncio.to_thread(self._ask_for_due)
-                said = ""
-            except (ClearedError, ConnectorException) as error:  # the database is away: look again
-                if str(error) != said:
+                if said:
+                    return
+            except PolicyError as error:  # what is on is refused by each job itself
+                self._revoked = error
+                stopping.set()
+                return
+            except (ClearedError, ConnectorException) as error:
+                if not said:
                     print_message(f"what is due cannot be seen: {error}")
                 said = str(error)
             await asyncio.sleep(_LOOK_SECONDS)
@@ -126,6 +159,7 @@ class FleetWorker:
         """Ask for the jobs that are due; how many."""
         now = self._clock.now()
         with FleetDatabase.connect(self._fleet.database) as database:
+            self._require_trust(database)
             database.note_awake(now)
             due = database.list_due(now, _MOST_DUE)
             if due:
@@ -174,6 +208,24 @@ class FleetWorker:
             database.note_problem(
                 workspace, f"the process of a job ended {how}", self._clock.now() + timedelta(seconds=30)
             )
+
+
+class _LineHandler(logging.Handler):
+    """A line for each thing that a library has to say, without its traceback."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        print_message(f"{record.name}: {record.getMessage().strip().splitlines()[0]}")
+
+
+def show_library_log() -> None:
+    """Have the libraries of the queue say what is wrong, as this program does."""
+    for name in ("procrastinate", "psycopg.pool"):
+        log = logging.getLogger(name)
+        log.handlers, log.propagate = [_LineHandler(logging.WARNING)], False
+
+
+async def _wait_for(event: asyncio.Event) -> None:
+    await event.wait()
 
 
 def introduce_worker(database: FleetDatabase, clock: Clock) -> None:

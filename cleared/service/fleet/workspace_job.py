@@ -39,6 +39,7 @@ from cleared.service.fleet.owner_statements import (
     WorkspaceStatement,
     read_statement,
     read_workers,
+    require_trusted_worker,
 )
 from cleared.service.fleet.service_state import pack_state, unpack_state
 from cleared.service.fleet.worker_clone import WorkerClone
@@ -49,6 +50,7 @@ from cleared.service.waiting_cards import read_waiting_cards
 from cleared.service.workspace_actions import WorkspaceActions
 from cleared.service.workspace_service import WorkspaceService
 from cleared.triggers.service_log import ServiceLog
+from cleared.trust.keys import run_public_key
 from cleared.workspace.lock import ensure_state_dir
 
 TURN_SECONDS: Final = 30.0
@@ -122,6 +124,7 @@ class WorkspaceJob:
                 remedy="Look who has changed the database. The owner says it again: cleared fleet add.",
             )
         workers = read_workers(owner, self._database)
+        require_trusted_worker(workers, run_public_key(self._folder))
         now = self._clock.now()
         if said.budget_seconds and record.spent_day == now.date() and record.spent_seconds >= said.budget_seconds:
             tomorrow = datetime.combine(now.date() + timedelta(days=1), day_time(), now.tzinfo)

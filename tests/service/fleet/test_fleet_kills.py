@@ -1,0 +1,96 @@
+"""Workers that are killed, that pause and wake, and a database that goes away: what was asked for is done, once."""
+
+from __future__ import annotations
+
+import os
+import signal
+from pathlib import Path
+
+from fleets import FleetOfOne, end
+from harness import chase
+from running import eventually
+from synced import tip_of
+
+from cleared.service.fleet.local_postgres import LocalPostgres
+from cleared.workspace.lock import read_holder
+
+POST = 'journal_add_double("2025-02-09", "slow", 5070, 1010, "1.00")\n1\n'
+_LINES = [("02/04/2025", f"SHOP {n}", f"-{n}.00") for n in range(1, 6)]
+
+
+def _drop(fleet: FleetOfOne, folder: Path, number: int) -> None:
+    path = folder / f"{number}.csv"
+    path.write_text(chase(_LINES[number]))
+    fleet.owner.ok("drop", "acme", str(path))
+
+
+def _hold_push(fleet: FleetOfOne, folder: Path) -> Path:
+    """A push waits until the file is gone; the file ``…-waits`` says that one does."""
+    held = folder / "held"
+    held.touch()
+    hook = fleet.shared / "hooks/pre-receive"
+    hook.parent.mkdir(exist_ok=True)
+    hook.write_text(f"#!/bin/sh\n: > {held}-waits\nwhile [ -e {held} ]; do sleep 0.05; done\n")
+    hook.chmod(0o755)
+    return held
+
+
+def test_a_killed_worker_s_job_is_done_by_another(fleet: FleetOfOne, tmp_path: Path) -> None:
+    """The job holds the lock of its workspace until the worker is seen to be dead."""
+    one, two = fleet.worker("one"), fleet.worker("two")
+    held = _hold_push(fleet, tmp_path)
+    _drop(fleet, tmp_path, 0)
+    first = one.start("--patience", "2")
+    eventually(Path(f"{held}-waits").exists)
+    first.kill()  # with all of its processes: a job ends with its worker
+    first.communicate()
+    _drop(fleet, tmp_path, 1)
+    held.unlink()
+    second = two.start("--patience", "2")
+    eventually(lambda: not fleet.owner.json("status", "acme")["files"])
+    said = end(second)
+    assert "a worker died at its job" in said and "Traceback" not in said
+    assert sorted(entry["amount"] for entry in fleet.fetch().entries()) == ["1.00", "2.00"]
+
+
+def test_a_worker_that_was_paused_is_stopped_by_the_fence(fleet: FleetOfOne) -> None:
+    """It wakes long after others took its job over, and goes on to push."""
+    one, two = fleet.worker("one"), fleet.worker("two")
+    fleet.ws.agent("slow", f"n = 0\nwhile n < 3000000:\n    n = n + 1\n{POST}")
+    fleet.ws.ok("sync")
+    fleet.owner("run", "acme", "slow", "--wait", "0", "--key", "once")
+    first = one.start("--patience", "2")
+    state = one.home / "fleet/clones/acme/.cleared"
+    job = eventually(lambda: _find_run(state), pause=0.005)
+    os.kill(first.pid, signal.SIGSTOP)
+    os.kill(job, signal.SIGSTOP)
+    second = two.start("--patience", "2")
+    assert fleet.owner.json("run", "acme", "slow", "--key", "once")["status"] == "succeeded"
+    end(second)
+    tip = tip_of(fleet.shared)
+    os.kill(job, signal.SIGCONT)
+    os.kill(first.pid, signal.SIGCONT)
+    eventually(lambda: _find_run(state) is None)
+    assert "pushed meanwhile" in end(first)
+    assert tip_of(fleet.shared) == tip
+    assert [entry["description"] for entry in fleet.fetch().entries()] == ["slow"]
+
+
+def _find_run(state: Path) -> int | None:
+    """The process that runs an agent in a worker's clone."""
+    holder = read_holder(state)
+    return holder.pid if holder is not None and holder.what.startswith("agent run") else None
+
+
+def test_a_database_that_is_restarted_loses_nothing(fleet: FleetOfOne, cluster: LocalPostgres, tmp_path: Path) -> None:
+    worker = fleet.worker("one").start("--patience", "2")
+    _drop(fleet, tmp_path, 0)
+    eventually(lambda: not fleet.owner.json("status", "acme")["files"])
+    cluster.stop(how="immediate")
+    assert fleet.owner("list").code == 4
+    cluster.start()
+    _drop(fleet, tmp_path, 1)
+    eventually(lambda: not fleet.owner.json("status", "acme")["files"])
+    said = end(worker)
+    assert "Traceback" not in said, said
+    assert sorted(entry["amount"] for entry in fleet.fetch().entries()) == ["1.00", "2.00"]
