@@ -65,6 +65,7 @@ FIGURES: dict[str, Callable[[bool], Result]] = {
     "help": startup.help_,
     "cold": startup.cold_run,
     "cold_floor": startup.cold_floor,
+    "cold_least": startup.cold_least,
     "bridge_start": startup.bridge_start,
     "bridge_call": calls.bridge_call,
     "mcp_start": startup.mcp_start,
@@ -123,6 +124,7 @@ def main() -> int:
     parser.add_argument("--growth", action="store_true", help="1,000 to 100,000 rows: docs/growth.svg, and its table")
     parser.add_argument("--million", action="store_true", help="with --growth: a million rows, too; half an hour")
     parser.add_argument("--age", action="store_true", help="what a day costs after 10 to 1,000 of them: a table")
+    parser.add_argument("--old", action="store_true", help="with --age: 5,000 of them, too; some hours")
     parser.add_argument("--improve", action="store_true", help="cards a month in a simulated year that teaches")
     options = parser.parse_args()
     # Installed programs have their bytecode; where nobody may write it, each start would compile all modules again.
@@ -131,7 +133,7 @@ def main() -> int:
     if options.growth:
         return growth.write_growth(options.million, options.quick)
     if options.age:
-        print(age.render_ages(age.measure_ages(age.AGES[: 2 if options.quick else None])), end="")
+        print(age.render_ages(age.measure_ages(age.choose_ages(options.old, options.quick))), end="")
         return 0
     if options.improve:
         print(improving.measure_year(options.quick), end="")

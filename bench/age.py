@@ -18,7 +18,7 @@ from datetime import date, datetime, timedelta
 from pathlib import Path
 
 from bench.measure import seconds
-from bench.steady import Hand
+from bench.steady import Hand, resident
 from bench.workspaces import HEADER, copy, git, workspace
 from cleared.base.clock import FixedClock
 from cleared.changes.host import Host
@@ -31,6 +31,7 @@ from cleared.review.queue_cards import read_cards
 
 AGES = (10, 50, 200, 1_000)
 """In runs; the last takes an hour."""
+OLDEST = 5_000
 ROWS = 18
 TEXTS = ("GITHUB INC", "AWS EMEA", "CORNER SHOP", "BLUE BAKERY")
 REPEATS = 5
@@ -49,6 +50,12 @@ class Age:
     costs: dict[str, float]
     git_bytes: int
     packed_bytes: int
+    memory: int
+    """Resident bytes of the program that has lived through the days, with its git and its worker."""
+
+
+def choose_ages(is_old: bool, is_quick: bool) -> tuple[int, ...]:
+    return AGES[:2] if is_quick else (*AGES, OLDEST) if is_old else AGES
 
 
 def measure_ages(ages: tuple[int, ...]) -> list[Age]:
@@ -108,7 +115,7 @@ def _measure(root: Path, clock: Hand, day: int) -> Age:
     clock.at = at
     git_bytes = _size(root / ".git")
     subprocess.run(["git", "gc", "-q"], cwd=made, check=True)
-    return Age(day, costs, git_bytes, _size(made / ".git"))
+    return Age(day, costs, git_bytes, _size(made / ".git"), resident(os.getpid()))
 
 
 def _spend(root: Path, clock: Hand, *words: str) -> float:
@@ -150,9 +157,12 @@ def _size(folder: Path) -> int:
 def render_ages(ages: list[Age]) -> str:
     """A row for each age, as Markdown."""
     names = list(ages[0].costs)
-    lines = ["| age in runs | " + " | ".join(names) + " | `.git` (packed) |", "| --- |" + " --- |" * (len(names) + 1)]
+    lines = [
+        "| age in runs | " + " | ".join(names) + " | `.git` (packed) | memory |",
+        "| --- |" + " --- |" * (len(names) + 2),
+    ]
     for age in ages:
         cells = [seconds(age.costs[name]) for name in names]
         git = f"{age.git_bytes / 1e6:.1f} MB ({age.packed_bytes / 1e6:.1f})"
-        lines.append(f"| {age.runs:,} | " + " | ".join([*cells, git]) + " |")
+        lines.append(f"| {age.runs:,} | " + " | ".join([*cells, git, f"{age.memory / 1e6:.0f} MB"]) + " |")
     return "\n".join(lines) + "\n"

@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import hashlib
-import os
 import statistics
 import subprocess
 import time
-import zlib
 from collections.abc import Callable
 from pathlib import Path
 
+from bench.durable_steps import write_durably
 from bench.measure import Result, compare, seconds
 from bench.startup import CLEARED
 from bench.workspaces import chase, copy, git, host, place, workspace, write_and_commit
-from cleared.base.safe_files import sync_files
 from cleared.cards.card import Card, card_id
 from cleared.changes import commit_messages
 from cleared.changes.decisions.decision_context import Decision, DecisionContext, commit_decision
@@ -83,8 +80,6 @@ def book_month(cards: int) -> Path:
 
 
 PATHS = ("books/2025/01/journal.csv", "queue/2025-12.jsonl", "logs/agent-log-2025-12.csv")
-TREES = 7
-"""Folders on the way to these files, of which a commit writes the trees anew."""
 
 
 def decision_floor(quick: bool) -> Result:
@@ -101,7 +96,7 @@ def decision_floor(quick: bool) -> Result:
     def least() -> Callable[[], object]:
         number = next(numbers)
         files = {ours / path: data + number for path, data in contents.items()}
-        return lambda: _write_durably(ours / ".git", files, number)
+        return lambda: write_durably(ours / ".git", files, number)
 
     def plain() -> Callable[[], object]:
         number = next(numbers)
@@ -111,37 +106,6 @@ def decision_floor(quick: bool) -> Result:
         "what a decision makes durable, in plain steps / git add + git commit", least, plain, 1, 5 if quick else 25
     )
     return Result(found.name, found.measured, found.baseline, found.ratio, "—", ok=True)
-
-
-def _write_durably(folder: Path, files: dict[Path, bytes], number: bytes) -> None:
-    objects = [*files.values(), *(b"%d tree " % n + number for n in range(TREES)), b"commit " + number]
-    named = {}
-    for data in objects:
-        name = hashlib.sha1(data, usedforsecurity=False).hexdigest()
-        named[folder / "objects" / name[:2] / name[2:]] = zlib.compress(data, 1)
-    _put(named)
-    index = (folder / "index").read_bytes()
-    _put({folder / "intent": number, folder / "index": index})
-    _put({folder / "refs/heads/main": number})
-    for log in (folder / "logs/HEAD", folder / "logs/refs/heads/main"):
-        with log.open("ab") as file:
-            file.write(number)
-            os.fsync(file.fileno())
-    _put(files)
-    (folder / "intent").unlink()
-
-
-def _put(files: dict[Path, bytes]) -> None:
-    """Files in their places, whole and durable."""
-    staged = {}
-    for path, data in files.items():
-        path.parent.mkdir(exist_ok=True)
-        staged[path] = path.with_name(f"{path.name}.new")
-        staged[path].write_bytes(data)
-    sync_files(list(staged.values()))
-    for path, temporary in staged.items():
-        temporary.replace(path)
-    sync_files(sorted({path.parent for path in files}))
 
 
 def decision(quick: bool) -> Result:

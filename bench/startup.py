@@ -56,10 +56,8 @@ def cold_run(quick: bool) -> Result:
 def cold_floor(quick: bool) -> Result:
     """The same, against what no run can do without: the sandbox's client and one commit of the files it writes."""
     template = workspace(files={"bank.csv": chase(6)})
-    done = copy(template)
-    subprocess.run([CLEARED, "agent", "run", "ingest"], cwd=done, check=True, capture_output=True)
-    shown = subprocess.run(["git", "show", "--name-only", "--format="], cwd=done, check=True, capture_output=True)
-    files = {name: (done / name).read_bytes() for name in shown.stdout.decode().split() if (done / name).exists()}
+    done, names = _finish_run(template)
+    files = {name: (done / name).read_bytes() for name in names}
 
     def floor() -> Callable[[], object]:
         root = copy(template)
@@ -77,6 +75,35 @@ def cold_floor(quick: bool) -> Result:
         1.5,
         5 if quick else 21,
     )
+
+
+def cold_least(quick: bool) -> Result:
+    """The same, against a program that does the least possible: ``least_run``."""
+    template = workspace(files={"bank.csv": chase(6)})
+    done, names = _finish_run(template)
+    code = (
+        f"import sys; sys.path.insert(0, {str(Path(__file__).parents[1])!r}); from bench.least_run import run_least; "
+    )
+
+    def least() -> Callable[[], object]:
+        argv = [sys.executable, "-c", f"{code}run_least(*sys.argv[1:])", str(done), str(copy(template)), *names]
+        return lambda: subprocess.run(argv, check=True)
+
+    return compare(
+        "cleared agent run ingest, 6 rows, cold / the least program: worker, script, the same files made durable",
+        _process(CLEARED, "agent", "run", "ingest", cwd=lambda: copy(template)),
+        least,
+        1.5,
+        5 if quick else 21,
+    )
+
+
+def _finish_run(template: Path) -> tuple[Path, list[str]]:
+    """A copy after a run of ``ingest``, and the names of the files that its commit has."""
+    done = copy(template)
+    subprocess.run([CLEARED, "agent", "run", "ingest"], cwd=done, check=True, capture_output=True)
+    shown = subprocess.run(["git", "show", "--name-only", "--format="], cwd=done, check=True, capture_output=True)
+    return done, [name for name in shown.stdout.decode().split() if (done / name).exists()]
 
 
 def bridge_start(quick: bool) -> Result:

@@ -139,7 +139,7 @@ def soak() -> None:
 
         def wait(self, seconds: float) -> None:
             if len(ended) in (early, runs):
-                print(_resident(os.getpid()), flush=True)
+                print(resident(os.getpid()), flush=True)
             if len(ended) == runs:
                 loop.stop()
             clock.at += timedelta(minutes=1)
@@ -154,8 +154,8 @@ def soak() -> None:
         loop.run_until_stopped()
 
 
-def _resident(pid: int) -> int:
+def resident(pid: int) -> int:
     """Bytes, with those of its children."""
     fields = dict(line.split(":", 1) for line in Path(f"/proc/{pid}/status").read_text().splitlines())
     children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
-    return int(fields["VmRSS"].split()[0]) * 1024 + sum(_resident(int(child)) for child in children)
+    return int(fields["VmRSS"].split()[0]) * 1024 + sum(resident(int(child)) for child in children)

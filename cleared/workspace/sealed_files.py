@@ -96,7 +96,6 @@ class SealedFiles:
             if not self._version or path.resolve().is_relative_to(self.state_dir.parent.resolve()):
                 return None
             if create and not path.exists():
-
                 from cleared.base.safe_files import write_new
 
                 path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
