@@ -6,22 +6,25 @@ Amounts are strings of digits, times UTC ISO 8601.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
+from datetime import date
 from typing import Any
 
-from cleared.base.clock import check_deadline
+from cleared.base.date_spans import DateSpan
 from cleared.base.days import parse_day, parse_month
 from cleared.base.errors import UsageError, WorkspaceError
 from cleared.books.index.balances import list_balances
 from cleared.books.index.current_books import AccountRow, BankRow, BusinessFacts, remember_current_books
 from cleared.books.index.entry_selection import make_filter
 from cleared.books.index.journal_index import JournalIndex, open_index
+from cleared.books.index.month_facts import MonthEntries
 from cleared.books.ledger.chart import Chart
 from cleared.books.ledger.entry import parse_number
 from cleared.books.ledger.staged_bank_lines import BankBook
 from cleared.books.ledger.staged_journal import Books
 from cleared.books.primitives.accounts import describe_account
+from cleared.books.reports.month_digests import iter_digests
 from cleared.books.reports.report_books import ReportBooks
 from cleared.books.staged_books import open_books
 from cleared.changes.host import Host
@@ -35,14 +38,17 @@ from cleared.workspace.surroundings import read_surroundings
 def read_outcomes(host: Host, snapshot: Snapshot) -> dict[str, RecordOutcome]:
     """How sure scripts were of each standing entry, and what persons decided about it."""
     index = open_index(host.layout, snapshot, host.decimal_places, stays_open=host.reads_again)
-    decided = {"user-confirmed": True, "user-corrected": False}
     outcomes: dict[str, RecordOutcome] = {}
-    for key in check_deadline(index.months):
-        month = index.month_entries(key)
-        said = [*zip(month.statuses, month.list_texts("confidence", range(len(month))), strict=True)]
-        made = {each: RecordOutcome(parse_number(each[1]), decided.get(each[0])) for each in set(said)}
-        outcomes |= {name: made[each] for name, each in zip(month.ids, said, strict=True) if each[0] != "voided"}
+    for of_month in iter_digests(index, DateSpan(date.min, date.max, ""), "outcomes", _find_outcomes):
+        outcomes |= of_month
     return outcomes
+
+
+def _find_outcomes(month: MonthEntries, places: Sequence[int]) -> dict[str, RecordOutcome]:
+    decided = {"user-confirmed": True, "user-corrected": False}
+    said = [*zip(month.statuses, month.list_texts("confidence", places), strict=True)]
+    made = {each: RecordOutcome(parse_number(each[1]), decided.get(each[0])) for each in set(said)}
+    return {name: made[each] for name, each in zip(month.ids, said, strict=True) if each[0] != "voided"}
 
 
 @contextmanager
@@ -75,8 +81,6 @@ def read_balances(
     host: Host, account: int | None = None, *, month: str | None = None, as_of: str | None = None
 ) -> list[dict[str, Any]]:
     """The trial balance, or one account's balance: ``[{account_id, account_name, account_type, balance}]``."""
-    from datetime import date
-
     day = parse_day(as_of) if as_of else None
     year, number = parse_month(month) if month else (None, None)
     with open_journal_index(host) as (index, books):
@@ -100,7 +104,7 @@ def open_journal_index(host: Host) -> Iterator[tuple[JournalIndex, Books]]:
     """
     surroundings = None if host.stays_open else read_surroundings(host.root)
     with open_committed_books(host) as (repo, snapshot, books, _bank):
-        index = open_index(host.layout, snapshot, host.decimal_places, stays_open=host.stays_open)
+        index = open_index(host.layout, snapshot, host.decimal_places, stays_open=host.reads_again)
         yield index, books
         if surroundings is not None and can_be_kept(host, repo, snapshot, surroundings):
             with suppress(WorkspaceError):  # a chart that is damaged, say
@@ -142,8 +146,6 @@ def read_accounts(host: Host) -> list[dict[str, Any]]:
 
 def read_periods(host: Host) -> list[dict[str, Any]]:
     """Every closing and reopening, oldest first."""
-    from datetime import date
-
     with open_committed_books(host) as (_, _snapshot, books, _bank):
         return [
             {

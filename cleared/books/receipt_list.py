@@ -5,12 +5,15 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Sequence
 from decimal import Decimal
+from heapq import nsmallest
 from typing import Any
 
 from cleared.base import money
 from cleared.base.errors import Place, UsageError, WorkspaceError, restore_remedy
 from cleared.base.safe_files import read_stable
-from cleared.books.index.journal_index import EntryFilter
+from cleared.books.index.standing_books import StandingBooks, read_standing_books
+from cleared.books.ledger.entry import Entry
+from cleared.books.ledger.grouped_items import GroupedItems
 from cleared.books.ledger.receipts import (
     Payment,
     Receipt,
@@ -21,10 +24,12 @@ from cleared.books.ledger.receipts import (
     list_payments,
     parse_receipts,
 )
-from cleared.books.ledger.transfers import find_sides
+from cleared.books.ledger.staged_journal import Books
+from cleared.books.ledger.transfers import CLEARING_ACCOUNT, find_sides
 from cleared.books.queries import make_report_books, open_committed_books, open_journal_index
 from cleared.books.staged_books import ledger_accounts
 from cleared.changes.host import Host
+from cleared.changes.record_sources import CommittedSource
 
 
 def list_receipts(host: Host, *, loose: bool = False) -> dict[str, Any]:
@@ -58,41 +63,78 @@ def _receipt_data(host: Host, receipt: Receipt) -> dict[str, Any]:
 
 
 def list_missing_receipts(host: Host, over: Decimal, period: str | None = None) -> dict[str, Any]:
-    """``{payments: [{entry_id, date, amount, text}], total, currency}``: money that went out, more than ``over`` each,
-    and no receipt proves it; oldest first. Raises ``UsageError`` for what is no period or amount."""
-    if not over.is_finite() or over < 0:
-        raise UsageError(f"{over} is not an amount", remedy="Such as --over 75.")
-    with open_journal_index(host) as (index, books):
-        wanted = EntryFilter()
-        if period is not None:
-            span = make_report_books(host, index, books).parse_period(period)
-            wanted = EntryFilter(start=span.start, end=span.end)
-        receipts = parse_receipts(books.source.read(books.paths.receipts), books.paths.receipts)
-        proved = {entry_id for receipt in receipts.values() for entry_id in receipt.entries}
-        entries, banks = list(index.iter_entries(wanted)), set(ledger_accounts(host.config).values())
-        proved |= {side.entry_id for side in find_sides(entries, banks) if side.is_cleared}  # no transfer has a receipt
-        payments = [
-            each
-            for each in list_payments(entries, banks)
-            if each.is_out and each.amount > over and each.entry_id not in proved
-        ]
+    """``{payments: [{entry_id, date, amount, text}], total, currency}``: what ``find_missing_receipts`` finds."""
+    payments = find_missing_receipts(host, over, period)
     return {
-        "payments": [_payment_data(each) for each in payments],
-        "total": money.format_amount(money.total([p.amount for p in payments])),
+        "payments": list(map(describe_payment, payments)),
+        "total": money.format_amount(money.total([each.amount for each in payments])),
         "currency": host.config.business.currency,
     }
 
 
+def find_missing_receipts(host: Host, over: Decimal, period: str | None = None) -> list[Payment]:
+    """Money that went out, more than ``over`` each, and no receipt proves it; oldest first. Raises ``UsageError`` for
+    what is no period or amount."""
+    if not over.is_finite() or over < 0:
+        raise UsageError(f"{over} is not an amount", remedy="Such as --over 75.")
+    with open_journal_index(host) as (index, books):
+        span = make_report_books(host, index, books).parse_period(period) if period is not None else None
+        receipts = parse_receipts(books.source.read(books.paths.receipts), books.paths.receipts)
+        standing, banks = _read_standing(host, books)
+    proved = {entry_id for receipt in receipts.values() for entry_id in receipt.entries}
+    sides = find_sides(_list_cleared(standing), banks)
+    proved |= {side.entry_id for side in sides if side.is_cleared}  # no transfer has a receipt
+    return [
+        each
+        for each in _list_payments(standing, banks)
+        if each.is_out
+        and each.amount > over
+        and each.entry_id not in proved
+        and (span is None or span.start <= each.day <= span.end)
+    ]
+
+
+def _read_standing(host: Host, books: Books) -> tuple[StandingBooks, frozenset[int]]:
+    """The entries of books that are open; and which accounts are banks'."""
+    assert isinstance(books.source, CommittedSource)
+    banks = frozenset(ledger_accounts(host.config).values())
+    return read_standing_books(host.layout, books.source.snapshot, host.decimal_places, banks), banks
+
+
+def _list_payments(standing: StandingBooks, banks: frozenset[int]) -> list[Payment]:
+    return [each for month in standing.months.values() for each in month.entries.recall(_find_payments, banks)]
+
+
+def _find_payments(part: GroupedItems[Entry], banks: frozenset[int]) -> list[Payment]:
+    return list(list_payments(part.items.values(), banks))
+
+
+def _list_cleared(standing: StandingBooks) -> list[Entry]:
+    """The entries that go through the clearing account, each with its corrections; or do by a correction."""
+    months = standing.months.values()
+    found = {each.entry_id: each for month in months for each in month.entries.group(_is_cleared).get(True, ())}
+    for month in months:
+        for entry_id, corrections in month.corrected.items():
+            chain = [month.entries.items[entry_id], *corrections]
+            if any(True in _is_cleared(each) for each in chain):
+                found |= {each.entry_id: each for each in chain}
+    return list(found.values())
+
+
+def _is_cleared(entry: Entry) -> tuple[bool, ...]:
+    return (True,) if any(leg.account_id == CLEARING_ACCOUNT for leg in entry.legs) else ()
+
+
 def read_payments(host: Host) -> list[Payment]:
     """All payments of the books."""
-    with open_journal_index(host) as (index, _):
-        return list(list_payments(index.iter_entries(EntryFilter()), set(ledger_accounts(host.config).values())))
+    with open_committed_books(host) as (_, _snapshot, books, _bank):
+        return _list_payments(*_read_standing(host, books))
 
 
-def read_receipt(host: Host, name: str, payments: Sequence[Payment]) -> dict[str, Any]:
+def read_receipt(host: Host, name: str, payments: Sequence[Payment], wanted: str, most: int) -> dict[str, Any]:
     """One receipt: what ``list_receipts`` says of it, and the ``amounts`` and ``days`` that it names. Of ``payments``,
-    all of the books: those of its entries (``proved``), those that it is ``likely`` of, and ``others`` without a
-    receipt, nearest to its days first.
+    all of the books: those of its entries (``proved``), those that it is ``likely`` of, and at most so many ``others``
+    without a receipt, of whose text, amount or day ``wanted`` is a part, nearest to its days first.
 
     Raises ``UsageError`` where there is none of that digest or name.
     """
@@ -102,15 +144,19 @@ def read_receipt(host: Host, name: str, payments: Sequence[Payment]) -> dict[str
     today = host.clock.now().date()
     likely = find_likely(receipt, open_payments, today)
     day = receipt.days[0] if receipt.days else today
-    others = sorted((each for each in open_payments if each not in likely), key=lambda each: abs((each.day - day).days))
+    others = (each for each in open_payments if each not in likely and (not wanted or wanted in _search_text(each)))
     return {
         **_receipt_data(host, receipt),
         "amounts": [money.format_amount(amount) for amount in receipt.amounts],
         "days": [str(each) for each in receipt.days],
-        "proved": [_payment_data(each) for each in payments if each.entry_id in receipt.entries],
-        "likely": [_payment_data(each) for each in likely],
-        "others": [_payment_data(each) for each in others],
+        "proved": [describe_payment(each) for each in payments if each.entry_id in receipt.entries],
+        "likely": [describe_payment(each) for each in likely],
+        "others": [describe_payment(each) for each in nsmallest(most, others, lambda each: abs((each.day - day).days))],
     }
+
+
+def _search_text(payment: Payment) -> str:
+    return f"{payment.text} {money.format_amount(payment.amount)} {payment.day}".casefold()
 
 
 def read_receipt_file(host: Host, name: str) -> tuple[str, bytes]:
@@ -133,7 +179,8 @@ def _read_receipts(host: Host) -> dict[str, Receipt]:
         return parse_receipts(books.source.read(books.paths.receipts), books.paths.receipts)
 
 
-def _payment_data(payment: Payment) -> dict[str, str]:
+def describe_payment(payment: Payment) -> dict[str, str]:
+    """A payment as plain data."""
     return {
         "entry_id": payment.entry_id,
         "date": str(payment.day),

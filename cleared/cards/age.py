@@ -16,15 +16,21 @@ _UNITS: Final = {"m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
 def overdue_cards(cards: Iterable[Card], now: datetime, remind_after: str) -> list[Card]:
     """The open cards that have waited for ``remind_after`` (``review.remind_after``, such as 12h, 3d, 2w) or longer,
     oldest first."""
-    limit, waiting = _read_limit(remind_after), [card for card in cards if card.status == "open"]
-    late = {time for time in {card.created_at for card in waiting} if _is_overdue(time, now, limit)}
+    waiting = [card for card in cards if card.status == "open"]
+    late = find_overdue({card.created_at for card in waiting}, now, remind_after)
     return sorted((card for card in waiting if card.created_at in late), key=lambda card: card.created_at)
 
 
 def count_overdue(times: Iterable[str], now: datetime, remind_after: str) -> int:
     """How many of the cards that were opened at these times have waited so long."""
+    counts = Counter(times)
+    return sum(counts[time] for time in find_overdue(counts, now, remind_after))
+
+
+def find_overdue(times: Iterable[str], now: datetime, remind_after: str) -> set[str]:
+    """Those of these times since which a card has waited so long."""
     limit = _read_limit(remind_after)
-    return sum(count for time, count in Counter(times).items() if _is_overdue(time, now, limit))
+    return {time for time in times if _is_overdue(time, now, limit)}
 
 
 def _read_limit(remind_after: str) -> timedelta:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import csv
 import json
 import sqlite3
-from collections.abc import Iterable, Iterator, Mapping, Set
+from collections.abc import Collection, Iterator, Mapping, Set
 from contextlib import contextmanager, suppress
 from datetime import datetime
 from typing import Any, Final
@@ -128,20 +128,20 @@ def was_opened(host: Host, repo: Repository, snapshot: Snapshot, card: Card) -> 
     return not find_unopened_cards(host, repo, snapshot, [card])
 
 
-def find_unopened_cards(host: Host, repo: Repository, snapshot: Snapshot, cards: Iterable[Card]) -> list[Card]:
+def find_unopened_cards(host: Host, repo: Repository, snapshot: Snapshot, cards: Collection[Card]) -> list[Card]:
     """Of what lines say that open these cards, that which no run or decision attests."""
     query = "SELECT 1 FROM cards WHERE card=? AND what='opens' AND digest=?"
     counting = attestation.trusted_signers(host, snapshot), attestation.accepted_workspaces(host, snapshot)
     vouched = _list_vouched(host, repo, snapshot, counting) if host.reads_again else {}
-    openings = [each for card in cards for each in (card, *card.rivals)]
-    asked = [card for card in openings if vouched.get(card.id) is not card]
+    unknown = [card for card in cards if vouched.get(card.id) is not card or card.rivals]
+    asked = [each for card in unknown for each in (card, *card.rivals) if vouched.get(each.id) is not each]
     unopened: list[Card] = []
     if asked:
         with _open_index(host, repo, snapshot) as db:
             unopened = [c for c in asked if not db.execute(query, (c.id, attestation.opening_digest(c))).fetchone()]
     if host.reads_again and (asked or len(vouched) > _MAX_VOUCHED):
         doubtful = {id(card) for card in unopened}
-        found = {card.id: card for card in openings if id(card) not in doubtful}
+        found = {card.id: card for card in (*cards, *asked) if id(card) not in doubtful}
         if len(vouched) + len(asked) <= _MAX_VOUCHED:
             found = {**vouched, **found}
         _vouched.keep(host.root, _Vouched(snapshot.commit or "", counting, found))

@@ -6,7 +6,7 @@ Nothing is decided about such a card, and no run settles it, until a person says
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 
 from cleared.cards.card import Card
 from cleared.cards.card_events import render_open
@@ -30,10 +30,11 @@ def find_doubtful_cards(host: Host, repo: Repository, snapshot: Snapshot, cards:
 
     None in a clone in which nobody is trusted yet: nothing is decided there.
     """
-    judged = {card.id: card for card in cards if not _has_own_proof(card)}
+    judged = [card for card in cards if card.record_id or not _has_own_proof(card)]
     if not judged or is_of_this_clone_alone(host, snapshot):
         return {}
-    return {card.id: _describe_doubt(judged[card.id]) for card in _find_doubtful(host, repo, snapshot, judged.values())}
+    doubtful = {card.id for card in _find_doubtful(host, repo, snapshot, judged)}
+    return {card.id: _describe_doubt(card) for card in judged if card.id in doubtful} if doubtful else {}
 
 
 def list_doubtful_openings(host: Host, repo: Repository, snapshot: Snapshot, commit: str) -> list[Card]:
@@ -42,7 +43,7 @@ def list_doubtful_openings(host: Host, repo: Repository, snapshot: Snapshot, com
     return _find_doubtful(host, repo, snapshot, opened)
 
 
-def _find_doubtful(host: Host, repo: Repository, snapshot: Snapshot, cards: Iterable[Card]) -> list[Card]:
+def _find_doubtful(host: Host, repo: Repository, snapshot: Snapshot, cards: Collection[Card]) -> list[Card]:
     unattested = find_unopened_cards(host, repo, snapshot, cards)
     signed = _list_signed_openings(host, repo, snapshot) if unattested else set()
     return [card for card in unattested if render_open(card) not in signed]

@@ -8,6 +8,7 @@ import statistics
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from decimal import Decimal
+from itertools import chain
 from typing import Any, Final
 
 from msgspec import Struct
@@ -91,12 +92,12 @@ def list_run_outcomes(host: Host, snapshot: Snapshot) -> list[RecordOutcome]:
     return [outcomes[record_id] for record_id in sorted(list_makers(host)) if record_id in outcomes]
 
 
-def list_makers(host: Host, agent: str | None = None) -> dict[str, str]:
-    """Each record that a run made, of this agent or of any, and the agent that did, as far as this machine has their
-    traces. What a dry run would have made is none."""
+def list_makers(host: Host) -> dict[str, str]:
+    """Each record that a run made, and the agent that did, as far as this machine has their traces. What a dry run
+    would have made is none."""
     return {
         str(record_id): str(trace["agent"])
-        for trace in host.traces.list_runs(MOST_RUNS, agent)
+        for trace in host.traces.list_runs(MOST_RUNS)
         for record_id in (trace["entries"] or () if not trace["dry_run"] else ())
     }
 
@@ -119,7 +120,8 @@ def _judge(
             break
     traces = host.traces.list_runs(MOST_RUNS, agent)
     times = [each["duration_ms"] for each in traces if each["duration_ms"] is not None and not each["dry_run"]]
-    known = Counter(outcomes[record_id] for record_id in list_makers(host, agent) if record_id in outcomes)
+    made = dict.fromkeys(chain.from_iterable(each["entries"] or () for each in traces if not each["dry_run"]))
+    known = Counter(filter(None, map(outcomes.get, made)))
     sure = [each for each in known if each.confidence >= host.config.thresholds.auto_confirm]
     total = _sum_up(runs, asked)
     months: dict[str, list[RunEvidence]] = defaultdict(list)

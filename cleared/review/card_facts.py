@@ -5,7 +5,7 @@ Texts are as they came from outside or from a script: whoever shows them escapes
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Sequence
 
 from msgspec import Struct
 
@@ -74,7 +74,7 @@ class CardFacts:
     def find_theme(self, card: Card) -> CardTheme | None:
         """What other cards can be decided together with this one; None for a kind of card that has no groups."""
 
-    def list_alike(self, card: Card, cards: Iterable[Card]) -> Sequence[Card] | None:
+    def list_alike(self, card: Card, cards: Collection[Card]) -> Sequence[Card] | None:
         """Those of ``cards`` that have its theme, in their order; None for a kind of card that has no groups."""
 
     def find_source(self, card: Card) -> SourceRow | None:

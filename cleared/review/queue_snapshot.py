@@ -5,8 +5,8 @@ Texts are as they came from outside or from a script: whoever shows them escapes
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import TypeVar
 
@@ -128,8 +128,20 @@ def read_queue(host: Host) -> QueueSnapshot:
         )
 
 
-def _overdue_days(host: Host, cards: Iterable[Card]) -> dict[str, int]:
+def read_proposal_now(host: Host, queue: QueueSnapshot, card_id: str) -> QueueSnapshot:
+    """The queue with what holds at this moment of the proposal that a card is about: what is said of this machine, such
+    as that nothing starts agents, changes without a commit."""
+    shown = queue.proposal_of(queue.cards[card_id]) if card_id in queue.cards else None
+    if shown is None:
+        return queue
+    with host.open_for_reading() as repo:
+        fresh = read_shown_proposals(host, Snapshot(repo, queue.head), [shown.proposal.folder])
+    return replace(queue, proposals={**queue.proposals, **fresh})
+
+
+def _overdue_days(host: Host, cards: Collection[Card]) -> dict[str, int]:
+    """Open cards that have waited too long → whole days."""
     now = host.clock.now()
-    late = age.overdue_cards(cards, now, host.config.review.remind_after)
-    days = {time: (age.waiting_time(time, now) or timedelta()).days for time in {card.created_at for card in late}}
-    return {card.id: days[card.created_at] for card in late}
+    late = age.find_overdue({card.created_at for card in cards}, now, host.config.review.remind_after)
+    days = {time: (age.waiting_time(time, now) or timedelta()).days for time in late}
+    return {card.id: days[card.created_at] for card in cards if card.created_at in late} if late else {}

@@ -25,6 +25,11 @@ class FileView(Struct, frozen=True):
     line: int | None = None
     note: str = ""
 
+    def cut_around(self, most: int) -> tuple[int, tuple[str, ...]]:
+        """At most so many of its lines, around the one that matters; and the number of the first."""
+        begin = max(0, min((self.line or 1) - most // 2, len(self.lines) - most))
+        return begin + 1, self.lines[begin : begin + most]
+
 
 def bank_file(host: Host, queue: QueueSnapshot, card_id: str) -> FileView:
     """The bank file of a card, at its row. Raises ``UsageError`` where there is none, or it is not here."""

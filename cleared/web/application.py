@@ -69,7 +69,7 @@ def make_application(
     scheme: str = "http",
 ) -> RequestGuard:
     """The whole server for these workspaces, by name. ``explain_fault`` says what refusal an exception is, if any."""
-    pages = _make_routes()
+    pages = make_routes()
     is_single = len(sites) == 1
     routes = [
         Route("/login", sign_in_pages.show_sign_in),
@@ -100,7 +100,8 @@ def make_application(
     return RequestGuard(app, hosts, _PROGRAM_PATH, scheme)
 
 
-def _make_routes() -> list[Route]:
+def make_routes() -> list[Route]:
+    """The pages of one workspace."""
     return [
         Route("/", page(today_page.show_today)),
         Route("/queue", page(queue_pages.show_queue)),

@@ -27,7 +27,7 @@ from cleared.review.action_request import UNDO, ActionRequest, ActionResult
 from cleared.review.card_facts import CardChoice
 from cleared.review.card_groups import card_group
 from cleared.review.card_view import CardView, cards_summary, digest_shown_cards, group_suggestion, show_card
-from cleared.review.queue_snapshot import QueueSnapshot, number_to_type
+from cleared.review.queue_snapshot import QueueSnapshot, number_to_type, read_proposal_now
 from cleared.review.reviewer_list import list_reviewers
 from cleared.review.source_files import FileView, bank_file
 from cleared.web.forms import Form
@@ -63,6 +63,8 @@ _VERBS: Final = {
 """What is to be signed, in words."""
 _ACCOUNTS_SHOWN: Final = 8
 _LIST_SHOWN: Final = 12
+_GROUP_SHOWN: Final = 500
+"""Cards of a group that are shown, and decided, at once; the others come next."""
 
 
 class ShownCard(Struct, frozen=True):
@@ -90,6 +92,7 @@ def show_queue(page: PageRequest) -> Response:
     if not ids:
         return page.render("queue.html", card=None, rows=[], total=0, last=page.site.read_last_act())
     at = ids.index(wanted) if wanted in queue.cards else 0
+    queue = read_proposal_now(page.site.open_host(), queue, ids[at])
     rows = [queue.row_of(queue.cards[each]) for each in ids[at : at + _LIST_SHOWN]]
     card = _describe(page, queue, ids[at])
     return page.render(
@@ -121,11 +124,11 @@ def show_accounts(page: PageRequest) -> Response:
 
 
 def show_group(page: PageRequest) -> Response:
-    """The cards that one decision would cover, each with its row."""
+    """The cards that one decision would cover, each with its row; of many a part."""
     queue = page.site.read_queue()
     card_id = page.part("card")
     _require_open(queue, card_id)
-    group = card_group(queue, card_id)
+    group = card_group(queue, card_id, _GROUP_SHOWN)
     if group is None:
         raise UsageError("this kind of card has no groups", remedy="Decide it by itself.")
     digests = digest_shown_cards(queue, group.ids)
@@ -143,8 +146,9 @@ def show_group(page: PageRequest) -> Response:
 
 def show_code(page: PageRequest) -> Response:
     """The code behind a card: what a proposal changes, or the script at the line that made the entry."""
-    queue = page.site.read_queue()
-    files = card_actions.card_code(page.site.open_host(), queue, page.part("card"))
+    host = page.site.open_host()
+    queue = read_proposal_now(host, page.site.read_queue(), page.part("card"))
+    files = card_actions.card_code(host, queue, page.part("card"))
     return page.render(
         "code.html", files=files, card_id=page.part("card"), is_change=_is_proposal(queue, page), back=""
     )
@@ -256,7 +260,9 @@ def _answer_about(page: PageRequest, card: str) -> Answer:
             return _go_back(page, card, result.text)
         if isinstance(result.offer, Lesson):  # the proposal comes next: one button more makes it live
             return page.go_to(_address(result.offer.proposal.card), result.text)
-        return page.go_to("/queue", result.text, act=result.act)
+        then = page.form.get("then")  # of a group of which this was a part
+        is_left = bool(then) and then in page.site.read_queue().cards
+        return page.go_to(f"/queue/{quote(then)}/group" if is_left else "/queue", result.text, act=result.act)
 
     return answer
 

@@ -5,17 +5,20 @@ from __future__ import annotations
 from collections.abc import Iterable
 from contextlib import suppress
 from decimal import Decimal
+from heapq import nlargest
 from pathlib import PurePath
 from typing import Final
 from urllib.parse import quote
 
 from starlette.responses import Response
 
+from cleared.base import money
 from cleared.base.errors import ClearedError, UsageError
 from cleared.books.decisions.receipt_filing import link_receipt, remove_receipt, unlink_receipt
 from cleared.books.importing.receipt_damage import find_picture_type
 from cleared.books.receipt_list import (
-    list_missing_receipts,
+    describe_payment,
+    find_missing_receipts,
     list_receipts,
     read_payments,
     read_receipt,
@@ -33,33 +36,38 @@ _OTHERS: Final = 30
 def show_receipts(page: PageRequest) -> Response:
     """What is kept and proves nothing yet, what is missing, and the form that takes more."""
     host = page.site.open_host()
-    missing = page.site.recall("missing receipts", lambda opened: list_missing_receipts(opened, Decimal(0)))
-    payments = sorted(missing["payments"], key=lambda each: each["date"], reverse=True)
+    newest, count, total = page.site.recall("missing receipts", _sum_up_missing)
     return page.render(
         "receipts.html",
         loose=list_receipts(host, loose=True)["receipts"][:_LISTED],
-        payments=payments[:_LISTED],
-        more=len(payments) - _LISTED,
-        total=missing["total"],
-        currency=missing["currency"],
+        payments=newest,
+        more=count - _LISTED,
+        total=total,
+        currency=host.config.business.currency,
     )
+
+
+def _sum_up_missing(host: Host) -> tuple[list[dict[str, str]], int, str]:
+    """The newest payments that no receipt proves; how many there are, and what they come to."""
+    payments = find_missing_receipts(host, Decimal(0))
+    newest = nlargest(_LISTED, payments, lambda each: each.day)
+    total = money.format_amount(money.total([each.amount for each in payments]))
+    return list(map(describe_payment, newest)), len(payments), total
 
 
 def show_receipt(page: PageRequest, problem: str = "") -> Response:
     """One receipt with its picture, and the payments that it may be of."""
     host, wanted = page.site.open_host(), page.read_value("q")[:100].casefold()
-    receipt = read_receipt(host, page.part("receipt"), page.site.recall("payments", read_payments))
+    payments = page.site.recall("payments", read_payments)
+    receipt = read_receipt(host, page.part("receipt"), payments, wanted, _OTHERS)
     picture = bool(list_pictures(host, [receipt["sha256"]])) if receipt["is_here"] else False
-    others = [
-        each for each in receipt["others"] if wanted in f"{each['text']} {each['amount']} {each['date']}".casefold()
-    ]
     return page.render(
         "receipt.html",
         problem=problem,
         receipt=receipt,
         picture=picture,
         asked=page.read_value("entry")[:40],
-        others=others[:_OTHERS],
+        others=receipt["others"],
     )
 
 

@@ -89,6 +89,7 @@ def show_openings(page: PageRequest, problem: str = "") -> Response:
         problem=problem,
         due=due,
         digest=digest_openings(due),
+        banks={account.id: account for account in host.config.bank_accounts},
         accounts=list_completeness(host),
         equity=OPENING_BALANCES,
     )

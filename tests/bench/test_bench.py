@@ -48,7 +48,6 @@ SIZES = (
     (tasks, "BYTES", 1 << 20),
     (commits, "FILES", 300),
     (large_books, "ROWS", 400),
-    (large_books, "PAGES", ("/", "/queue")),
     (large_books, "_SETTLE_SECONDS", 0),
     (gate, "RUNS", 2),
     (gate, "ROWS", 3),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shlex
 from dataclasses import replace
 
@@ -139,6 +140,31 @@ def test_what_is_kept_of_completeness_is_no_source_of_truth(posted: Workspace) -
         assert kept.read_bytes() == after
     posted.ok("config", "set", "business.name", "Another")
     assert through() == ["2025-01-10"]
+
+
+def test_what_is_kept_follows_what_moves_money_and_nothing_else(posted: Workspace) -> None:
+    """It is what comes of the files alone; a confirmation, and another account, do not have it worked out again."""
+    kept = posted.root / ".cleared/books/completeness"
+    first, second, *_ = [each["entry_id"] for each in posted.entries("--status", "pending-review")]
+
+    def read() -> tuple[str, object]:
+        posted.json("status")
+        found = json.loads(kept.read_bytes()[32:])  # behind its seal
+        return found["made_of"], found["standing"]
+
+    for act, moves in (
+        (("queue", "approve", first), False),
+        (("queue", "correct", second, "--account", "5070"), False),
+        (("journal", "void", second, "--reason", "twice"), True),
+        (OPENING, True),
+    ):
+        before = read()
+        posted.ok(*act)
+        after = read()
+        assert (after[0] != before[0]) is moves, act
+        kept.unlink()
+        assert read() == after
+    posted.in_order()
 
 
 def test_what_is_owed_and_written_without_its_sign_is_said(ws: Workspace) -> None:

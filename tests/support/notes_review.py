@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -64,7 +64,7 @@ class NoteCards(CardFacts):
         text = self.find_record(card)
         return CardTheme(text.split()[0]) if text else None
 
-    def list_alike(self, card: Card, cards: Iterable[Card]) -> Sequence[Card] | None:
+    def list_alike(self, card: Card, cards: Collection[Card]) -> Sequence[Card] | None:
         theme = self.find_theme(card)
         return [each for each in cards if self.find_theme(each) == theme] if theme is not None else None
 

@@ -152,6 +152,40 @@ def test_a_group_is_decided_at_once(ws: Workspace) -> None:
     assert int(ws.git("rev-list", "--count", "HEAD")) == before + 1
 
 
+def test_a_group_of_many_is_decided_in_parts(ws: Workspace) -> None:
+    ws.drop("fuel.csv", chase(*((f"01/{1 + n // 20:02}/2025", f"SHELL OIL {n:03}", "-7.00") for n in range(502))))
+    ws.run("ingest")
+    with page_server(ws) as server:
+        group = server.get(f"/queue/{server.get('/queue').fields('card')[0]}/group")
+        assert "2 more like these come next" in group.text and "3,500.00" in group.text
+        for count, then in ((500, "Confirmed: 500 cards"), (2, "Confirmed: 2 cards")):
+            cards = list(dict.fromkeys(group.fields("card")))
+            assert len(cards) == count
+            digests = group.fields("digest")[:count]
+            pairs = [
+                each for pair in zip(cards, digests, strict=True) for each in zip(("card", "digest"), pair, strict=True)
+            ]
+            fields = [("token", group.fields("token")[0]), *pairs, ("choice", "confirm")]
+            group = server.follow(
+                server.send("POST", "/queue", [*fields, *(("then", n) for n in group.fields("then")[:1])])
+            )
+            assert then in group.text
+    assert "Nothing waits" in group.text
+    ws.in_order()
+
+
+def test_a_long_bank_file_is_shown_around_the_row(ws: Workspace) -> None:
+    ws.drop("fuel.csv", chase(*((f"01/{1 + n // 80:02}/2025", f"SHELL OIL {n:04}", "-7.00") for n in range(1_200))))
+    ws.run("ingest")
+    with page_server(ws) as server:
+        cards = {card["title"]: card["id"] for card in ws.cards()}
+        last = next(name for title, name in cards.items() if "SHELL OIL 1199" in title)
+        shown = server.get(f"/queue/{last}/file")
+    assert (
+        "of 1201" in shown.text and "▸" in shown.text and "SHELL OIL 1199" in shown.text and len(shown.body) < 300_000
+    )
+
+
 def test_a_group_takes_the_suggestion_of_its_cards(posted: Workspace) -> None:
     posted.ok("queue", "correct", "2025-01-004", "--account", "5070")
     posted.drop("more.csv", chase(*((f"02/{day:02}/2025", "COFFEE", f"-{day}.00") for day in (3, 4))))

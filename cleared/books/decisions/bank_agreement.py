@@ -2,36 +2,25 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 from datetime import date
 from decimal import Decimal
-from typing import Any, Final
+from typing import Any
 
 from cleared.base import money
 from cleared.base.errors import ClearedError, Place, UsageError
 from cleared.base.json_values import to_json
-from cleared.books.decisions.reconciling import iter_legs, read_facts
-from cleared.books.index.journal_index import JournalIndex, open_index
-from cleared.books.ledger.agreed_balances import AGREED
+from cleared.books.decisions.bank_standing import read_bank_standing
+from cleared.books.decisions.reconciling import read_facts
+from cleared.books.index.journal_index import open_index
 from cleared.books.ledger.reconciliation import (
     OpenRow,
     Reconciliation,
-    find_completeness,
-    read_account_facts,
     reconcile_account,
 )
-from cleared.books.ledger.staged_bank_lines import BankBook
 from cleared.books.queries import open_committed_books
 from cleared.books.staged_books import journal_bounds
 from cleared.changes.host import Host
 from cleared.domains.domain import Standing
-from cleared.git import Snapshot
-from cleared.workspace.sealed_files import SealedFiles, digest_sources
-
-_COMPLETENESS: Final = "completeness"
-_SOURCES: Final = ("base", "books/decisions", "books/index", "books/ledger", "workspace")
-"""The folders of the program that decide what is in the sealed file."""
 
 
 def read_reconciliation(host: Host, account: int, day: date, balance: str) -> dict[str, Any]:
@@ -119,57 +108,10 @@ def _row_data(row: OpenRow) -> dict[str, Any]:
 def read_completeness(host: Host) -> list[dict[str, Any]]:
     """Each bank account: through which day books and bank agree to the cent, and where they first do not.
 
-    ``through`` is None where they never did, or no file states a balance. Worked out once for the same files.
+    ``through`` is None where they never did, or no file states a balance.
     """
     with open_committed_books(host) as (_, snapshot, _books, bank):
-        index = open_index(host.layout, snapshot, host.decimal_places)
-        files = SealedFiles(host.layout.state_dir, digest_sources(*_SOURCES))
-        made_of = _describe_facts(host, snapshot, index)
-        known = files.read(_COMPLETENESS)
-        if known is not None:
-            known_of, kept_rows = json.loads(known)
-            if known_of == made_of:
-                return list(kept_rows)
-        rows = _find_completeness(host, index, bank)
-        files.write(_COMPLETENESS, json.dumps([made_of, rows]).encode())
-        return rows
-
-
-def _describe_facts(host: Host, snapshot: Snapshot, index: JournalIndex) -> str:
-    """A digest of all that completeness follows from: months, facts of the bank, bank accounts."""
-    months = sorted([*key, blob] for key, blob in index.blobs.items())
-    accounts = [[a.id, a.name, a.ledger_account] for a in host.config.bank_accounts]
-    bank = snapshot.find_entry(host.layout.bank_root)
-    facts = [months, bank.oid if bank is not None else None, accounts, host.decimal_places]
-    return hashlib.sha256(json.dumps(facts).encode()).hexdigest()
-
-
-def _find_completeness(host: Host, index: JournalIndex, bank: BankBook) -> list[dict[str, Any]]:
-    rows = []
-    for account in host.config.bank_accounts:
-        number = account.ledger_account
-        shares = sum(a.ledger_account == number for a in host.config.bank_accounts) > 1
-        facts = read_account_facts(iter_legs(index, number), bank, [account.id], number, is_shared=shares)
-        found = find_completeness(facts)
-        opening = facts.find_unbooked_opening() if found.through is None and not shares else None
-        agreed = [each for each in bank.agreed_balances if each.account == number and each.state == AGREED]
-        in_transit = facts.timing.list_in_transit(number, found.through) if found.through else []
-        rows.append(
-            {
-                "account": account.id,
-                "name": account.name or account.id,
-                "account_id": account.ledger_account,
-                "through": found.through.isoformat() if found.through else None,
-                "differs_on": found.differs.day.isoformat() if found.differs else None,
-                "difference": to_json(found.difference) if found.differs else None,
-                "in_transit": to_json(money.total([part for _, part in in_transit])) if in_transit else None,
-                "known": bool(facts.stated),
-                "imported": facts.has_lines,
-                "opening": {"date": opening.day.isoformat(), "balance": to_json(opening.amount)} if opening else None,
-                "reconciled": {"date": agreed[-1].day.isoformat(), "by": agreed[-1].by} if agreed else None,
-            }
-        )
-    return rows
+        return read_bank_standing(host, snapshot, bank).accounts
 
 
 def list_completeness(host: Host) -> list[dict[str, Any]]:

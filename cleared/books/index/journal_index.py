@@ -255,7 +255,7 @@ class JournalIndex:
     def iter_entries(self, wanted: EntryFilter | None = None, *, limit: int | None = None) -> Iterator[Entry]:
         """The entries that are meant, in the order of their ids. ``limit``: only the newest so many."""
         for entries, places in self.iter_months(wanted or EntryFilter(), limit):
-            yield from map(entries.make_entry, places)
+            yield from entries.make_entries(places)
 
     def iter_dicts(self, wanted: EntryFilter | None = None, *, limit: int | None = None) -> Iterator[dict[str, Any]]:
         """The same as plain data: what ``entry_to_json`` makes of them."""
@@ -272,7 +272,7 @@ class JournalIndex:
         wanted = wanted or EntryFilter()
         for key, places in self.find_places(wanted, newest_first=newest_first):
             entries = self.month_entries(key)
-            for entry in map(entries.make_entry, reversed(places) if newest_first else places):
+            for entry in entries.make_entries(places[::-1] if newest_first else places):
                 for i, leg in enumerate(entry.legs):
                     if wanted.account in (None, leg.account_id):
                         yield Posting(entry.entry_id + leg_suffix(i), *leg, entry)
@@ -350,11 +350,11 @@ def open_index(layout: Layout, snapshot: Snapshot, places: int, *, stays_open: b
 
     Its answers raise ``WorkspaceError`` where git cannot read a file that the index does not have.
     """
-    from cleared.books.ledger.journal import parse_month
+    from cleared.books.ledger.journal import parse_month, parse_month_once
 
     def read_month(key: MonthKey) -> JournalMonth:
-        path = layout.journal_path(*key)
-        return parse_month(snapshot.read_file(path), *key, path, places)
+        path, read = layout.journal_path(*key), parse_month_once if stays_open else parse_month
+        return read(snapshot.read_file(path), *key, path, places)
 
     return JournalIndex(
         find_months(layout, snapshot), read_month, places, index_files(layout.state_dir), stays_open=stays_open

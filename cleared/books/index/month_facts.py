@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from bisect import bisect_right
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date
 from decimal import Decimal
@@ -156,6 +157,22 @@ class MonthEntries:
             c["notes"][at],
         )
 
+    def make_entries(self, places: Sequence[int]) -> Iterable[Entry]:
+        """The entries at these places; all of a month column by column, in half of the time."""
+        if not places or len(places) < len(self):
+            return map(self.make_entry, places)
+        c, amounts = self._columns, self._amounts.__getitem__
+        legs = list(map(Leg, self._accounts, map(amounts, self._debits), map(amounts, self._credits)))
+        made = map(
+            Entry,
+            self.ids,
+            map(self._days.__getitem__, self.dates),
+            c["description"],
+            [tuple(legs[start:end]) for start, end in pairwise(self._ends)],
+            *(c[name] for name in _TEXTS[_TEXTS.index("status") :]),
+        )
+        return made if places[0] == 0 else list(made)[::-1]
+
     def list_dicts(self, places: Iterable[int]) -> Iterator[dict[str, Any]]:
         """The entries at these places as ``entry_to_json`` gives them, in a third of its time."""
         c, amounts = self._columns, self._postings[0]
@@ -211,6 +228,15 @@ class MonthEntries:
                     debit, credit = money.format_amount(Decimal(debit) - Decimal(credit)), ""
                 legs.append((accounts[n], debit or f"-{credit or '0'}"))
             yield legs
+
+    def digest_postings(self, accounts: Collection[int]) -> str:
+        """A digest of what is posted to some accounts: of which entries, on which days, voided or not."""
+        legs = [at for at, account in enumerate(self._accounts) if account in accounts]
+        of = [bisect_right(self._ends, at) - 1 for at in legs]
+        c, is_voided = self._columns, [status == "voided" for status in self.statuses]
+        rows = [(self._accounts[n], self._debits[n], self._credits[n]) for n in legs]
+        heads = [(self.ids[at], self.dates[at], is_voided[at], c["tags"][at]) for at in of]
+        return hashlib.sha256(json.dumps([rows, heads]).encode()).hexdigest()
 
     def list_postings(self, places: Sequence[int]) -> tuple[list[str], list[str], list[str]]:
         """Of the entries at these places: the amount, the accounts that it is posted to, and from; joined by ``+``."""

@@ -37,6 +37,8 @@ class KnownMonth(Struct, frozen=True):
     ``correcting``: those that only correct another."""
 
     blob: str
+    read: Mapping[str, Entry]
+    """What was read of it last: of another version most is the very same."""
     entries: GroupedItems[Entry]
     corrected: Mapping[str, Sequence[Entry]]
     correcting: Set[str]
@@ -44,7 +46,7 @@ class KnownMonth(Struct, frozen=True):
     lines: GroupedItems[BookedLine]
 
 
-_EMPTY: Final = KnownMonth("", GroupedItems({}), {}, frozenset(), GroupedItems({}), GroupedItems({}))
+_EMPTY: Final = KnownMonth("", {}, GroupedItems({}), {}, frozenset(), GroupedItems({}), GroupedItems({}))
 
 
 _memory: Final = LastValues[KnownMonth](_MAX_ENTRIES, lambda month: len(month.entries.items))
@@ -104,35 +106,33 @@ def read_standing_books(layout: Layout, snapshot: Snapshot, places: int, banks: 
     index = open_index(layout, snapshot, places)
     place = (layout.root, places, frozenset(banks))
     before = {key: _memory.find((*place, key)) or _EMPTY for key in index.months}
-    changes = {key: _read_changes(layout, snapshot, index, key, before[key]) for key in check_deadline(index.months)}
+    texts = {key: _read_month(layout, snapshot, index, key, before[key]) for key in check_deadline(index.months)}
+    changes = {key: find_differences(before[key].read, text) for key, text in texts.items()}
     read = {key: before[key].entries.exchange(changed) for key, changed in changes.items()}
     entries = _Entries(read)
     corrected, correcting = _find_corrections(read, entries)
     months = {}
     for key in check_deadline(read):
-        now = replace(before[key], blob=index.blobs[key], entries=read[key])
+        now = replace(before[key], blob=index.blobs[key], read=texts[key], entries=read[key])
         month = _follow(now, changes[key], corrected[key], correcting[key], banks)
         _memory.keep((*place, key), month)
         months[key] = month
     return StandingBooks(months, entries)
 
 
-def _read_changes(
+def _read_month(
     layout: Layout, snapshot: Snapshot, index: JournalIndex, key: MonthKey, before: KnownMonth
-) -> Mapping[str, Entry | None]:
-    """What a month has otherwise than a version of it that is known. One of which this process knows none is put into
-    the index, where it has it not."""
+) -> Mapping[str, Entry]:
+    """A month's entries. One of which this process knows no version is put into the index, where it has it not."""
     if before.blob and before.blob == index.blobs[key]:
-        return {}
+        return before.read
     if (columns := index.find_entries(key)) is not None:
-        entries = dict(zip(columns.ids, map(columns.make_entry, range(len(columns))), strict=True))
-    else:
-        path = layout.journal_path(*key)
-        month = parse_month_once(snapshot.read_file(path), *key, path, index.places)
-        if before is _EMPTY:
-            index.add_month(month)
-        entries = {each.entry_id: each for each in month.entries.values()}
-    return find_differences(before.entries.items, entries)
+        return dict(zip(columns.ids, columns.make_entries(range(len(columns))), strict=True))
+    path = layout.journal_path(*key)
+    month = parse_month_once(snapshot.read_file(path), *key, path, index.places)
+    if before is _EMPTY:
+        index.add_month(month)
+    return {each.entry_id: each for each in month.entries.values()}
 
 
 def _find_corrections(
@@ -171,6 +171,7 @@ def _follow(
     lines = {each: book_line(counted, banks) if counted is not None else None for each, counted in standing.items()}
     return KnownMonth(
         before.blob,
+        before.read,
         before.entries,
         corrected,
         correcting,

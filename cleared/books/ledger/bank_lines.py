@@ -19,6 +19,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from datetime import date
 from decimal import Decimal
+from functools import lru_cache
 from itertools import islice
 from typing import Final, NamedTuple
 
@@ -168,6 +169,7 @@ class UndoneImport(Struct, frozen=True):
         return format_record((self.file_sha256, self.account, self.run, self.at, self.by, self.reason))
 
 
+@lru_cache(maxsize=2048)
 def normalise_description(description: str) -> str:
     """The description as it counts for identity: compatibility forms, upper case, single spaces."""
     text = description if description.isascii() else unicodedata.normalize("NFKC", description)

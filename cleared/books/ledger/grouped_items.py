@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from bisect import insort
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from itertools import compress
+from operator import is_not
 from typing import Any, Final, Generic, Protocol, TypeVar
 
 
@@ -93,12 +95,13 @@ class GroupedItems(Generic[T]):
 
 def find_differences(old: Mapping[str, T], new: Mapping[str, T]) -> dict[str, T | None]:
     """What ``exchange`` takes to make ``new`` of ``old``."""
-    changes: dict[str, T | None] = {each: None for each in old if each not in new}
-    for entry_id, item in new.items():
-        known = old.get(entry_id)
-        if known is not item and known != item:
-            changes[entry_id] = item
-    return changes
+    if old is new:
+        return {}
+    if list(old) != list(new):
+        gone = dict.fromkeys(each for each in old if each not in new)
+        return gone | {each: item for each, item in new.items() if old.get(each) != item}
+    others = compress(new, map(is_not, old.values(), new.values()))  # nearly all are the very same
+    return {each: new[each] for each in others if new[each] != old[each]}
 
 
 def _place(item: Item) -> tuple[int, str]:

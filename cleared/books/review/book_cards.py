@@ -5,10 +5,12 @@ One card in full: what the bank said, what was made of it, what is suggested.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import date
 from decimal import Decimal, InvalidOperation
+from itertools import compress
+from operator import attrgetter
 from typing import cast
 
 from cleared.base import money
@@ -61,11 +63,12 @@ class BookCards(CardFacts):
             return CardTheme(name, line[0])
         return None
 
-    def list_alike(self, card: Card, cards: Iterable[Card]) -> Sequence[Card] | None:
+    def list_alike(self, card: Card, cards: Collection[Card]) -> Sequence[Card] | None:
         entry = self.books.entry_of(card)
         if card.kind == ENTRY.name and entry is not None:
-            alike = self.books.list_theme(entry)
-            return [each for each in cards if each is card or (each.record_id in alike and each.kind == ENTRY.name)]
+            alike = self.books.list_theme(entry) | {entry.entry_id}
+            are_alike = map(alike.__contains__, map(attrgetter("record_id"), cards))
+            return [each for each in compress(cards, are_alike) if each.kind == ENTRY.name]
         if card.kind == LINE.name and (theme := self._find_line_theme(card)) is not None:
             return [each for each in cards if each.kind == LINE.name and self._find_line_theme(each) == theme]
         return None

@@ -160,7 +160,7 @@ class BookFacts:
     def list_theme(self, entry: Entry) -> set[str]:
         """The ids of the entries of the same vendor on the same accounts."""
         by, theme = _find_theme_beside(frozenset(self.banks.values())), self.find_entry_theme(entry)
-        return {each.entry.entry_id for part in self.standing.parts for each in part.group(by).get(theme, ())}
+        return set().union(*(part.recall(_list_ids, by, theme) for part in self.standing.parts))
 
     def iter_of_amount(self, amount: Decimal) -> Iterator[Entry]:
         """The entries that count of an amount."""
@@ -272,6 +272,12 @@ def _find_theme_beside(banks: frozenset[int]) -> Callable[[StandingEntry], tuple
         return ((vendor_key(standing.entry.counterparty, standing.entry.description), tuple(accounts)),)
 
     return find_theme
+
+
+def _list_ids(
+    part: GroupedItems[StandingEntry], by: Callable[[StandingEntry], tuple[EntryTheme]], theme: EntryTheme
+) -> list[str]:
+    return [each.entry_id for each in part.group(by).get(theme, ())]
 
 
 def _list_amount(standing: StandingEntry) -> Iterator[Decimal]:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import date
 from decimal import Decimal
-from typing import Any, Protocol
+from typing import Any, Final, Protocol
 
+import msgspec
 from msgspec import Struct
 
 from cleared.books.ledger.bank_lines import BankLine
@@ -18,6 +21,11 @@ from cleared.changes.host import Host
 from cleared.changes.record_sources import CommittedSource
 from cleared.git import Snapshot
 from cleared.runs.approved_scripts import Scripts
+from cleared.workspace.sealed_files import SealedFiles, digest_sources
+
+_NAME: Final = "rule-uses"
+_SOURCES: Final = ("base", "books/ledger", "books/teaching", "workspace")
+"""The folders of the program that decide what is in the sealed file."""
 
 
 class Rule(Protocol):
@@ -85,16 +93,37 @@ def list_taught_rows(host: Host, agent: str = "") -> list[TaughtRow]:
     """The rows of all agents' tables, or of one's, in the order in which they count."""
     with host.open_for_reading() as repo:
         snapshot = Snapshot(repo, repo.read_head())
-        scripts = list_table_scripts(Scripts(host, snapshot), agent)
-        _, bank = open_books(host.layout, CommittedSource(snapshot))
-        banks = ledger_accounts(host.config)
-        return [
-            TaughtRow(script.agent, row, read_confidence(node), use)
-            for script in scripts
-            for (row, node), use in zip(
-                script.table.rows, count_uses([row for row, _ in script.table.rows], bank, banks), strict=True
-            )
-        ]
+        tables = {each.agent: each.table.rows for each in list_table_scripts(Scripts(host, snapshot), agent)}
+        uses = _count_uses_once(host, snapshot, [[row for row, _ in rows] for rows in tables.values()])
+    return [
+        TaughtRow(name, row, read_confidence(node), use)
+        for (name, rows), of_table in zip(tables.items(), uses, strict=True)
+        for (row, node), use in zip(rows, of_table, strict=True)
+    ]
+
+
+class _Kept(Struct, frozen=True):
+    """How often the rows of some tables count. ``made_of``: a digest of all that it follows from."""
+
+    made_of: str
+    uses: list[list[RowUse]]
+
+
+def _count_uses_once(host: Host, snapshot: Snapshot, tables: Sequence[Sequence[VendorRow]]) -> list[list[RowUse]]:
+    """How often each row of each table counts; worked out once for the same rows and bank lines."""
+    _, bank = open_books(host.layout, CommittedSource(snapshot))
+    banks = ledger_accounts(host.config)
+    paths = sorted(path for account in bank.list_accounts() for _, path in bank.list_month_files(account))
+    lines = [[path, snapshot.find_blob_id(path)] for path in paths]
+    facts = [msgspec.to_builtins(tables), lines, sorted(bank.released_line_ids), sorted(banks.items())]
+    made_of = hashlib.sha256(json.dumps(facts).encode()).hexdigest()
+    files = SealedFiles(host.layout.state_dir, digest_sources(*_SOURCES))
+    data = files.read(_NAME)
+    kept = msgspec.json.decode(data, type=_Kept) if data is not None else None
+    if kept is None or kept.made_of != made_of:
+        kept = _Kept(made_of, [count_uses(rows, bank, banks) for rows in tables])
+        files.write(_NAME, msgspec.json.encode(kept))
+    return kept.uses
 
 
 def list_rows(host: Host, agent: str = "") -> list[dict[str, Any]]:

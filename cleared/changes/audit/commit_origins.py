@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from cleared.base.csv_text import split_rows
+from cleared.base.last_values import LastValues
 from cleared.base.multiset_sum import find_moved
 from cleared.changes.attestation import ORIGIN_TRAILERS
 from cleared.changes.attestation_lines import Attestation, new_lines
@@ -18,11 +19,15 @@ from cleared.changes.line_worth import COUNTING, LineWorth, Origin
 from cleared.domains.installed_domains import ManagedFiles
 from cleared.domains.record_audit import SharedFile
 from cleared.git import Repository, Snapshot, history
-from cleared.git.history import CommitInfo
+from cleared.git.history import CommitInfo, RecentCommit
 from cleared.git.shared_history import list_cut_commits
 from cleared.trust.reviewers import KEY
 
 _BEST_FIRST: Final[tuple[Origin, ...]] = ("ours", "genuine", "untrusted")
+Mark = tuple[str, str]
+"""A trailer by which a commit calls itself a run or a decision, and the id in it."""
+_marks: Final = LastValues[tuple[str, Mapping[Mark, Sequence[str]]]](1_000_000, lambda known: len(known[1]))
+"""Of each workspace the commit up to which this process has read the history, and its marks."""
 _Attested = tuple[bytes, Attestation, Origin]
 """A line of attestations, what it says, and what it is worth here."""
 
@@ -42,7 +47,7 @@ class CommitOrigins:
     """Commit → the genuine lines that it adds."""
     _commits_of_line: dict[bytes, list[str]] = field(default_factory=dict)
     """The commits that add an attestation, newest first: whoever can write to the repository can add it once more."""
-    _ids_by_mark: dict[tuple[str, str], list[str]] | None = None
+    _ids_by_mark: Mapping[Mark, Sequence[str]] | None = None
     """What a commit calls itself → those that do, newest first; read when asked."""
     _managed: ManagedFiles = field(init=False)
     shared_files: Mapping[str, SharedFile] = field(default_factory=dict)
@@ -98,12 +103,26 @@ class CommitOrigins:
     def _list_alike(self, commit: CommitInfo) -> list[CommitInfo]:
         """The commits that call themselves what this one does, newest first: a copy adds the same attestation."""
         if self._ids_by_mark is None:
-            self._ids_by_mark = {}
-            for each in history.read_log(self.host.root, full_history=True, rev=str(self.snapshot.commit)):
-                for mark in _find_marks(each):
-                    self._ids_by_mark.setdefault(mark, []).append(each.id)
+            self._ids_by_mark = self._read_marks()
         ids = dict.fromkeys(each for mark in _find_marks(commit) for each in self._ids_by_mark.get(mark, ()))
         return [commit if each == commit.id else history.read_commit(self.host.root, each) for each in ids]
+
+    def _read_marks(self) -> Mapping[Mark, Sequence[str]]:
+        """What the commits of the history call themselves → those that do. Of one that goes straight on from the one
+        that this process has read last, what is new is read."""
+        head, root = str(self.snapshot.commit), self.host.root
+        at, known = _marks.find(root) or ("", {})
+        new: Sequence[CommitInfo | RecentCommit] | None = None
+        if at:
+            new = history.read_recent_commits(self.repo, head, at)
+        if new is None:
+            new, known = history.read_log(root, full_history=True, rev=head), {}
+        found = {**known}
+        for each in reversed(new):  # the newest comes first
+            for mark in _find_marks(each):
+                found[mark] = [each.id, *found.get(mark, ())]
+        _marks.keep(root, (head, found))
+        return found
 
     def list_attested(self, commit: CommitInfo) -> set[str]:
         """The ids of the runs and decisions whose attestations a commit adds, whoever signed them."""
@@ -198,7 +217,7 @@ def judge_history(host: Host, repo: Repository, snapshot: Snapshot, since: str |
     return CommitOrigins(host, repo, snapshot, commits, since)
 
 
-def _find_marks(commit: CommitInfo) -> list[tuple[str, str]]:
+def _find_marks(commit: CommitInfo | RecentCommit) -> list[Mark]:
     return [(mark, commit.trailers[mark]) for mark in ORIGIN_TRAILERS if mark in commit.trailers]
 
 

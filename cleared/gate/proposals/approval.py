@@ -8,6 +8,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from cleared.base.errors import ClearedError, Place, PolicyError, UsageError
+from cleared.base.safe_files import write_atomic
 from cleared.changes import commit_messages
 from cleared.changes.decisions.decision_context import Decision, DecisionContext, commit_decision
 from cleared.changes.decisions.shown_cards import digest_shown, refuse_changed, require_shown
@@ -22,7 +23,7 @@ from cleared.gate.proposals.circumstances import digest_circumstances
 from cleared.gate.proposals.containment import list_replaced
 from cleared.gate.proposals.proposal import Proposal, find_proposal, must_be_open, require_number
 from cleared.gate.proposals.record_signing import Signer, sign_live_files
-from cleared.gate.proposals.shown_proposal import digest_proposal
+from cleared.gate.proposals.shown_proposal import show_proposal
 from cleared.gate.proposals.submission import (
     describe_proposal,
     mark_examined,
@@ -32,7 +33,9 @@ from cleared.gate.proposals.submission import (
     write_proposal,
 )
 from cleared.git import Snapshot, blob_id
+from cleared.git.text_merge import merge_versions
 from cleared.git.working_files import read_content_id
+from cleared.runs.approved_scripts import Scripts
 from cleared.trust.approval_record import (
     canonical_digest,
     digest_of,
@@ -40,6 +43,7 @@ from cleared.trust.approval_record import (
 from cleared.trust.keys import unlock_own_key
 from cleared.trust.person_only import refuse_in_job
 from cleared.trust.shown_digests import note_shown
+from cleared.workspace.settings.loading import load_config
 
 
 class ProposalOutcome(Struct, frozen=True):
@@ -60,7 +64,8 @@ def approve_proposal(host: Host, text: str, unreached: str = "") -> ProposalOutc
 
     ``unreached``: where it may do what no dry run showed, its number, as the person typed it.
 
-    What is committed is what was reviewed; a working copy that somebody has edited since stays as it is. Raises
+    What is committed is what was reviewed; a working copy that somebody has edited since stays as it is, but that
+    settings are put beside an edit of other ones. Raises
     ``PolicyError`` where the proposal is not what a person was shown, was decided otherwise, was edited itself, or is
     stale (then a new proposal takes its place), and inside a job.
     """
@@ -70,6 +75,7 @@ def approve_proposal(host: Host, text: str, unreached: str = "") -> ProposalOutc
     outcome: list[ProposalOutcome] = []
     stale: list[tuple[Proposal, Proposal | None, str]] = []
     signers: list[Signer] = []
+    before: dict[str, bytes | None] = {}
 
     def stage_approval(decision_context: DecisionContext) -> Decision | None:
         proposals = store.load_proposals(CommittedSource(decision_context.snapshot))
@@ -78,7 +84,7 @@ def approve_proposal(host: Host, text: str, unreached: str = "") -> ProposalOutc
             outcome.append(ProposalOutcome(proposal, None))
             return None
         must_be_open(proposal)
-        shown = digest_proposal(host, decision_context.snapshot, proposal)
+        shown = show_proposal(host, Scripts(host, decision_context.snapshot), proposal, proposals).digest
         require_shown(proposal.folder, proposal.title, shown, f"cleared agent approve {proposal.id}")
         require_number(proposal, unreached)
         _must_be_intact(proposal)
@@ -92,6 +98,7 @@ def approve_proposal(host: Host, text: str, unreached: str = "") -> ProposalOutc
                 return decided
             signers.append(sign_live_files(host, gate, decision_context, proposal, report))
             files = signers[0].files
+        before[host.layout.config_file] = decision_context.snapshot.read_file(host.layout.config_file)
         files |= settle_proposal(decision_context, proposal, "approved", "")
         outcome.append(ProposalOutcome(proposal, "made"))
         marks = (("Approved-by", decision_context.by), ("Proposal", proposal.folder), ("Digest", proposal.digest))
@@ -105,8 +112,22 @@ def approve_proposal(host: Host, text: str, unreached: str = "") -> ProposalOutc
     for signer in signers:
         signer.update_trust()
     approved = outcome[0].proposal
-    edited = tuple(p for p in approved.paths if is_edited(host, p, approved.texts[p])) if commit is not None else ()
-    return replace(outcome[0], commit=commit, edited=edited)
+    edited = [p for p in approved.paths if is_edited(host, p, approved.texts[p])] if commit is not None else []
+    left = [p for p in edited if p not in before or not _join_settings(host, before[p], approved.texts[p])]
+    return replace(outcome[0], commit=commit, edited=tuple(left))
+
+
+def _join_settings(host: Host, before: bytes | None, approved: bytes | None) -> bool:
+    """Put what was approved of the settings beside somebody's edit of them, where both fit together: else approving the
+    edit would take it back. Whether it was done."""
+    path = host.root / host.layout.config_file
+    with suppress(ClearedError, OSError, UnicodeDecodeError):
+        text, fits = merge_versions(before, path.read_bytes(), approved)
+        if text is not None and fits:
+            load_config(text.decode("utf-8-sig"))
+            write_atomic(path, text)
+            return True
+    return False
 
 
 def reject_proposal(host: Host, text: str, reason: str) -> ProposalOutcome:
@@ -120,10 +141,11 @@ def reject_proposal(host: Host, text: str, reason: str) -> ProposalOutcome:
     rejected: list[Proposal] = []
 
     def stage_rejection(decision_context: DecisionContext) -> Decision:
-        proposal = find_proposal(store.load_proposals(CommittedSource(decision_context.snapshot)), text)
+        proposals = store.load_proposals(CommittedSource(decision_context.snapshot))
+        proposal, scripts = find_proposal(proposals, text), Scripts(host, decision_context.snapshot)
         must_be_open(proposal)
         refuse_changed(
-            proposal.folder, proposal.title, lambda: digest_proposal(host, decision_context.snapshot, proposal)
+            proposal.folder, proposal.title, lambda: show_proposal(host, scripts, proposal, proposals).digest
         )
         rejected.append(proposal)
         reason_line = " ".join(to_utf8_text(reason).split())

@@ -39,13 +39,13 @@ class ShownProposal:
     code: Mapping[str, str]
     is_made_here: bool
     now: Mapping[str, Sequence[str]]
-    doubts: Sequence[str] = ()
-    """What the books themselves speak against it, if it waits."""
 
     @property
     def digest(self) -> str:
-        """The digest of all of it, as ``changes.decisions.shown_cards`` compares it."""
-        return _digest_with_doubts(self.proposal, self.doubts)
+        """The digest of all of it, as ``changes.decisions.shown_cards`` compares it: what holds at this moment, too. A
+        person has not said yes to what came up since."""
+        now = {name: list(lines) for name, lines in self.now.items() if lines}
+        return digest_shown([self.proposal.digest_shown(), dict(self.code), now])
 
     @cached_property
     def card(self) -> tuple[CardSection, ...]:
@@ -67,7 +67,7 @@ def read_shown_proposal(host: Host, text: str) -> ShownProposal:
     with host.open_for_reading() as repo:
         snapshot = Snapshot(repo, repo.read_head())
         proposals = load_proposals(CommittedSource(snapshot))
-        return _show_proposal(host, Scripts(host, snapshot), find_proposal(proposals, text), proposals)
+        return show_proposal(host, Scripts(host, snapshot), find_proposal(proposals, text), proposals)
 
 
 def read_shown_proposals(host: Host, snapshot: Snapshot, folders: Iterable[str]) -> dict[str, ShownProposal]:
@@ -77,7 +77,7 @@ def read_shown_proposals(host: Host, snapshot: Snapshot, folders: Iterable[str])
         return {}
     proposals = load_proposals(CommittedSource(snapshot))
     scripts = Scripts(host, snapshot)
-    return {p.folder: _show_proposal(host, scripts, p, proposals) for p in proposals if p.folder in wanted}
+    return {p.folder: show_proposal(host, scripts, p, proposals) for p in proposals if p.folder in wanted}
 
 
 def read_proposal_lines(host: Host, snapshot: Snapshot, folders: Iterable[str]) -> dict[str, list[str]]:
@@ -87,25 +87,24 @@ def read_proposal_lines(host: Host, snapshot: Snapshot, folders: Iterable[str]) 
     }
 
 
-def _show_proposal(host: Host, scripts: Scripts, proposal: Proposal, proposals: Proposals) -> ShownProposal:
+def show_proposal(host: Host, scripts: Scripts, proposal: Proposal, proposals: Proposals) -> ShownProposal:
+    """The proposal as it would be shown now. ``proposals``: all of them."""
     snapshot = scripts.snapshot
     olds: dict[str, bytes | None] = {}
     for file in proposal.data["files"]:
         olds[str(file["path"])] = approved_text(scripts, str(file["path"]), file["kind"])
     code = {path: _describe_code(host, proposal, path, old) for path, old in olds.items()}
     is_made_here = all(snapshot.read_file(path) != text for path, text in proposal.texts.items())
-    doubts: list[str] = []
     now: dict[str, Sequence[str]] = {"checks": _list_certificates(scripts, proposal)}
     if proposal.status == "open":
-        doubts = _list_doubts(host, snapshot)
-        now["doubt"] = [*doubts, *_list_other_circumstances(host, scripts, proposal, olds)]
+        now["doubt"] = [*_list_doubts(host, snapshot), *_list_other_circumstances(host, scripts, proposal, olds)]
         now["obstacles"] = list_obstacles(host, proposal, olds, scripts.approvals)
         now["others"] = [
             *_list_rejected(proposal, proposals),
             *(_describe_other(each) for each in proposals if _competes(each, proposal)),
             *(f"Left out, as it cannot be read: {damage}" for damage in proposals.damaged),
         ]
-    return ShownProposal(proposal, code, is_made_here, now, doubts)
+    return ShownProposal(proposal, code, is_made_here, now)
 
 
 def _describe_code(host: Host, proposal: Proposal, path: str, old: bytes | None) -> str:
@@ -140,15 +139,6 @@ def _list_doubts(host: Host, snapshot: Snapshot) -> list[str]:
         said = f"{doubt[:1].upper()}{doubt[1:]}: names and past runs on this card may be somebody's edit"
         return [f"{said} (cleared check)."]
     return []
-
-
-def digest_proposal(host: Host, snapshot: Snapshot, proposal: Proposal) -> str:
-    """The digest of a proposal as it would be shown now. A doubt that came up since it was shown is part of it."""
-    return _digest_with_doubts(proposal, _list_doubts(host, snapshot) if proposal.status == "open" else [])
-
-
-def _digest_with_doubts(proposal: Proposal, doubts: Sequence[str]) -> str:
-    return digest_shown([proposal.digest_shown(), *doubts]) if doubts else proposal.digest_shown()
 
 
 def _list_other_circumstances(
