@@ -14,6 +14,7 @@ from starlette.responses import Response
 from cleared.base.errors import CheckFailed, ClearedError, PolicyError, UsageError
 from cleared.web.access import Said, Session
 from cleared.web.forms import Form, read_form
+from cleared.web.onward_page import FIELD, OnwardPage
 from cleared.web.page_rendering import address_prefix, go_to, render_error, render_page
 from cleared.web.request_guard import BodyRefused
 from cleared.web.site import Site
@@ -75,7 +76,11 @@ def page(handler: Handler) -> Endpoint:
                 require_token(form, session)
             if not await run_in_threadpool(site.admits, session):
                 return go_to("/login")
-            return await run_in_threadpool(handler, PageRequest(request, site, session, form))
+            response = await run_in_threadpool(handler, PageRequest(request, site, session, form))
+            if response.status_code == 303 and form.get(FIELD):
+                address = response.headers["location"]
+                return OnwardPage(request, address) if address.startswith(f"{session.path}/") else response
+            return response
         except ClearedError as error:
             return render_error(request, error, site=site, status=404 if isinstance(error, UsageError) else 409)
         except (BodyRefused, ClientDisconnect):

@@ -22,6 +22,7 @@ from cleared.cards.kinds import kind_named
 from cleared.sandbox.trigger_kinds import ON_DEMAND, TRIGGER_KINDS
 from cleared.web.access import Session
 from cleared.web.command_pages import link_commands
+from cleared.web.onward_page import FRAGMENT
 from cleared.web.site import Site
 from cleared.web.static_files import find_static_address
 
@@ -119,9 +120,18 @@ def render_page(
             messages=messages,
             sites=request.app.state.sites,
             path=request.url.path,
+            address=_find_address(request),
         )
     )
     return HTMLResponse(text, status)
+
+
+def _find_address(request: Request) -> str:
+    """The address that the page has to take over, as it is the answer of a form that led to it; else empty."""
+    if FRAGMENT not in request.scope:
+        return ""
+    url = request.url.replace(fragment=request.scope[FRAGMENT])
+    return str(url).removeprefix(f"{url.scheme}://{url.netloc}")
 
 
 def render_error(request: Request, error: ClearedError, *, site: Site | None = None, status: int = 409) -> Response:

@@ -77,7 +77,8 @@ def take_files(page: PageRequest) -> Response:
             unknown_pages = [f"/bank/files/{quote(each.id)}" for each in unknown]
             more = f"?{urlencode({'entry': entry})}" if entry else ""
             receipt_pages = [f"/receipts/{each.receipt.sha256}{more}" for each in filed]
-            return lambda asking: _show_outcome(asking, lines, unknown_pages, receipt_pages)
+            begin = "/" if way != "receipt" else f"/books/entries/{quote(entry)}" if entry else "/receipts"
+            return lambda asking: _show_outcome(asking, lines, unknown_pages, receipt_pages, begin)
 
         work = page.site.work.begin(f"Looking at {', '.join(path.name for path in sources)[:100]}", recognise)
     except BaseException:
@@ -146,9 +147,11 @@ def _keep_receipts(host: Host, paths: Sequence[Path]) -> tuple[list[FiledReceipt
     return filed, lines
 
 
-def _show_outcome(page: PageRequest, lines: Sequence[Said], unknown: Sequence[str], filed: Sequence[str]) -> Response:
-    """The page of the one thing that was handed in, where it has one; else that of all such, or the start."""
+def _show_outcome(
+    page: PageRequest, lines: Sequence[Said], unknown: Sequence[str], filed: Sequence[str], begin: str
+) -> Response:
+    """The page of the one thing that was handed in, where it has one; else that of all such, or where it ``begin``s."""
     page.session.messages += lines
     if unknown:
         return page.go_to(unknown[0] if len(unknown) == 1 else "/bank")
-    return page.go_to(filed[0] if len(filed) == 1 else "/receipts" if filed else "/")
+    return page.go_to(filed[0] if len(filed) == 1 else "/receipts" if filed else begin)

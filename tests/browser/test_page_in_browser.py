@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,8 @@ from browsing import PHONE, Visit, find_message, swipe
 from harness import Workspace, chase
 from playwright.sync_api import Page, Request, Route, expect
 from web_client import PATIENCE
+
+from cleared.books.reports.catalogue import REPORTS
 
 AXE = Path(axe_playwright_python.__file__).parent / "axe.min.js"
 expect.set_options(timeout=1000 * PATIENCE)
@@ -101,6 +104,20 @@ def test_what_comes_meanwhile_appears_without_a_reload(visit: Visit, posted: Wor
     visit.assert_clean()
 
 
+def test_a_tap_on_a_card_that_has_just_come_decides_nothing(visit: Visit, posted: Workspace) -> None:
+    """Another tab has decided the one that somebody was about to tap."""
+    page = visit.open("/queue", **PHONE)
+    sent: list[str] = []
+    page.on("request", lambda each: sent.append(each.method) if each.is_navigation_request() else None)
+    page.evaluate("document.addEventListener('htmx:after:swap', () => document.querySelector('[data-key=a]').click())")
+    with page.expect_request(is_live):
+        posted.ok("queue", "approve", "2025-01-002")
+    expect(page.get_by_text("1 card to decide")).to_be_visible()
+    page.get_by_role("button", name="Correct").or_(page.get_by_text("Correct the account")).first.click()
+    assert sent == [] and statuses(posted)["COFFEE"] == "pending-review"
+    visit.assert_clean()
+
+
 def test_reading_and_deciding_without_javascript(visit: Visit, posted: Workspace) -> None:
     visit.open("/queue")
     page = visit.open("/queue", java_script_enabled=False)
@@ -168,8 +185,7 @@ PAGES = [
     "/books/entries",
     "/books/entries/2025-01-002",
     "/reports",
-    "/reports/monthly",
-    "/reports/ledger",
+    *(f"/reports/{name}" for name in REPORTS),
     "/chat",
     "/books/reconcile",
     "/books/opening",
@@ -182,6 +198,7 @@ PAGES = [
     "/rules",
     "/settings",
     "/settings/review.remind_after",
+    "/phones",
 ]
 
 
@@ -192,8 +209,13 @@ def test_nothing_keeps_somebody_out(visit: Visit, posted: Workspace, scheme: str
     page = visit.open(color_scheme=scheme, bypass_csp=True, **device)
     card = posted.cards()[0]["id"]
     run = posted.json("run", "list")[0]["run_id"]
+    receipt = posted.root / "receipt.txt"
+    receipt.write_text("AWS\n2025-01-09\nTotal 45.10\n")
+    digest = hashlib.sha256(receipt.read_bytes()).hexdigest()
+    posted.ok("receipt", "add", str(receipt))
+    behind = [f"/queue/{card}/{each}" for each in ("group", "code", "file")]
     found = {}
-    for path in [*PAGES, f"/queue?card={card}&q=meals", f"/runs/{run}"]:
+    for path in [*PAGES, f"/queue?card={card}&q=meals", *behind, f"/runs/{run}", f"/receipts/{digest}"]:
         visit.go(page, path)
         if problems := find_serious(page):
             found[path] = problems
@@ -226,6 +248,26 @@ def test_a_link_pasted_where_the_form_is_shown_signs_in(visit: Visit, posted: Wo
     other.evaluate("code => { location.hash = code; }", code)
     other.wait_for_url("**/s/*/")
     other.close()
+
+
+def test_the_next_card_takes_one_way_to_the_server_and_something_moves_meanwhile(
+    visit: Visit, posted: Workspace
+) -> None:
+    """On a slow line each way counts. Loaded anew, no form is sent again"""
+    page = visit.open("/queue", **PHONE)
+    asked: list[str] = []
+    page.on("request", lambda each: asked.append(each.method) if each.is_navigation_request() else None)
+    page.evaluate("onpagehide = () => { sessionStorage.moving = document.getAnimations().length }")
+    page.get_by_role("button", name="Approve").first.click()
+    expect(find_message(page, "Confirmed: ACME INVOICE 12")).to_be_visible()
+    assert asked == ["POST"] and page.evaluate("sessionStorage.moving") == "1"
+    expect(page.get_by_text("1 card to decide")).to_be_visible()
+    head = posted.head()
+    page.reload()
+    expect(page.get_by_text("1 card to decide")).to_be_visible()
+    assert asked == ["POST", "GET"] and posted.head() == head
+    assert page.evaluate("document.getAnimations().length") == 0
+    visit.assert_clean()
 
 
 def test_a_page_says_that_the_server_was_not_reached(visit: Visit) -> None:

@@ -79,6 +79,7 @@ def test_what_is_empty_or_damaged_is_refused(posted: Workspace, name: str, data:
         head = posted.head()
         page = server.upload(server.get("/receipts"), {name: data}, RECEIPT)
         assert f"{name} was not kept" in page.text and why in page.text and posted.head() == head
+        assert "Take a picture" in page.text and "Bank files and receipts" not in page.text, "the form comes again"
     posted.put(f"receipts/inbox/{name}", data)
     done = posted("receipt", "add")
     assert done.code == 1 and why in done.err and posted.head() == head

@@ -69,7 +69,7 @@ def write_body(
         yield draw_bars(chart, separator)
     heads = "".join(f'<th scope="col"{_figure_class(c.kind)}>{quote_text(c.title)}</th>' for c in report.columns)
     first = f'<th scope="col">{quote_text(report.label_title)}</th>'
-    yield f'<div class="scroll"><table><thead><tr>{first}{heads}</tr></thead><tbody>\n'
+    yield f'<div class="scroll" tabindex="0"><table><thead><tr>{first}{heads}</tr></thead><tbody>\n'
     for row in report.rows:
         yield _write_row(report, row, link(row) if link else "", separator)
     basis = f"{report.basis} basis · commit {report.commit[:10] or 'none'}"

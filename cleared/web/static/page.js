@@ -25,8 +25,8 @@ function signIn() {
   }
 }
 
-// One key each, as in the terminal. Nothing is decided by the letters of a word that missed its field, nor about a card
-// that has just taken the place of another.
+// One key each, as in the terminal. Nothing is decided by the letters of a word that missed its field, nor by a key or a
+// tap about a card that has just taken the place of another.
 const WORD_MS = 1000, NEW_CARD_MS = 700;
 let wordAt = -WORD_MS, newCardAt = -NEW_CARD_MS;
 document.addEventListener("keydown", (event) => {
@@ -100,12 +100,26 @@ document.addEventListener("touchend", (event) => {
   else if (top && y > 1.5 * FAR && y > 2 * Math.abs(x)) press('[data-swipe="down"]');
 });
 
-// A second tap on the way to the server decides nothing twice.
+// A form may be answered by the page that it leads to, which is one way to the server less: that page has its address
+// from here, so that loading it anew sends no form.
+const address = document.body.dataset.address;
+if (address) history.replaceState(null, "", address);
+
+// A second tap on the way to the server decides nothing twice. Something moves until its answer is there.
 document.addEventListener("submit", (event) => {
-  if (event.target.dataset.sent) event.preventDefault();
-  if (event.target.method === "post") event.target.dataset.sent = "yes";
+  const form = event.target, isNew = event.timeStamp - newCardAt < NEW_CARD_MS;
+  if (form.dataset.sent || (isNew && form.elements.card)) event.preventDefault();
+  if (event.defaultPrevented || form.method !== "post") return;
+  form.dataset.sent = "yes";
+  document.body.classList.add("waits");
+  if (!form.elements["at-once"]) {
+    const field = document.createElement("input");
+    Object.assign(field, {type: "hidden", name: "at-once", value: "yes"});
+    form.append(field);
+  }
 });
 window.addEventListener("pageshow", () => {
+  document.body.classList.remove("waits");
   for (const form of document.querySelectorAll("form[data-sent]")) delete form.dataset.sent;
 });
 
@@ -201,6 +215,7 @@ navigator.serviceWorker?.register(document.querySelector("meta[name=worker]").co
 
 const meant = location.hash.length > 1 && document.getElementById(location.hash.slice(1));
 if (meant?.tagName === "DETAILS") meant.open = true;
+if (address && meant) meant.scrollIntoView();
 signIn();
 window.addEventListener("hashchange", signIn); // a link pasted where this form is shown
 watch();

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from clones import clone
-from harness import IDENTITY, Workspace, refused, take_ok
+from harness import IDENTITY, Workspace, refused, take_ok, take_shown
 from proposing import edit, history, propose
 from terminals import run_on_terminal
 
@@ -33,7 +33,7 @@ def test_a_row_that_would_not_ask_any_more_is_shown_anew(ws: Workspace) -> None:
     ws.ok("config", "set", "thresholds.auto_confirm", "0.85")
     shown = ws.ok("queue", "show", first["id"]).out
     assert -1 < shown.find(other) < shown.find("Bank lines with"), shown
-    refused(ws("agent", "approve", first["id"]), 3, "stale", "P2 has taken its place")
+    refused(take_shown(ws, "agent", "approve", first["id"]), 3, "stale", "P2 has taken its place")
     assert ", without asking you (as sure as 0.9)" in ws.ok("queue", "show", "P2").out
 
 
@@ -45,7 +45,7 @@ def test_settings_are_shown_anew_where_scripts_are_others_by_now(ws: Workspace) 
     ws.git("checkout", "-q", "config.yaml")
     edit(ws, "agents/ingest.py", "VENDORS = [\n", 'VENDORS = [\n    ("ZEBRA", "Zebra", 5070, 0.90),\n')
     take_ok(ws, "agent", "approve", propose(ws, "ingest")["id"])
-    refused(ws("agent", "approve", "P1"), 3, "stale", "P3 has taken its place")
+    refused(take_shown(ws, "agent", "approve", "P1"), 3, "stale", "P3 has taken its place")
     shown = ws.ok("queue", "show", "P3").out
     assert "“Zebra” over " in shown and "without asking; the approved version asks you" in shown, shown
 
@@ -58,7 +58,7 @@ def test_a_version_that_was_taken_back_since_is_shown_anew(ws: Workspace) -> Non
     (ws.root / "rules/a.md").rename(ws.root.parent / "a.md")
     take_ok(ws, "agent", "approve", propose(ws, "ingest")["id"])
     take_ok(ws, "agent", "rollback", "ingest", "--reason", "bad row")
-    refused(ws("agent", "approve", "P1"), 3, "stale", "has taken its place")
+    refused(take_shown(ws, "agent", "approve", "P1"), 3, "stale", "has taken its place")
     said = ws.ok("queue", "show", "P3").out
     assert "bad row" in said and said.index("bad row") < said.index("COFFEE"), said
 
@@ -68,7 +68,7 @@ def test_an_account_of_another_name_is_shown_anew(ws: Workspace) -> None:
     edit(ws, "agents/ingest.py", *SURE)
     first = propose(ws, "ingest")
     ws.ok("accounts", "rename", "5070", "Owner draws")
-    refused(ws("agent", "approve", first["id"]), 3, "stale", "P2 has taken its place")
+    refused(take_shown(ws, "agent", "approve", first["id"]), 3, "stale", "P2 has taken its place")
 
 
 def test_settings_that_were_taken_back_since_do_not_come_back_unsaid(ws: Workspace) -> None:
@@ -78,7 +78,7 @@ def test_settings_that_were_taken_back_since_do_not_come_back_unsaid(ws: Workspa
     first = propose(ws, "config.yaml")
     assert not any("auto_confirm" in line for line in first["card"]), first["card"]
     ws.ok("config", "set", "thresholds.auto_confirm", "0.99")
-    refused(ws("agent", "approve", first["id"]), 3, "stale", "P2 has taken its place")
+    refused(take_shown(ws, "agent", "approve", first["id"]), 3, "stale", "P2 has taken its place")
     assert ws.json("config", "get", "thresholds.auto_confirm") == 0.99
     assert "The setting thresholds.auto_confirm becomes 0.5 (it is 0.99)." in ws.ok("queue", "show", "P2").out
 
