@@ -226,6 +226,22 @@ def run_worker(
     ).run()
 
 
+@app.command("demo")
+def run_demo(
+    directory: Annotated[
+        Path | None, typer.Argument(metavar="[DIR]", help="Where to make it; new or empty (default: a temporary one).")
+    ] = None,
+    workers: Annotated[int, typer.Option("--workers", metavar="N", min=1, max=16, help="How many workers.")] = 3,
+    stay: Annotated[bool, typer.Option("--stay", help="Keep all of it up until Ctrl-C.")] = False,
+) -> None:
+    """Make a whole fleet on this machine, and use it: PostgreSQL in a folder, two workspaces, three workers."""
+    refuse_in_job()
+    fleet_home.require_packages()
+    from cleared.cli.demo.fleet_walkthrough import run_fleet_demo
+
+    run_fleet_demo(directory, workers, stay=stay)
+
+
 # --- everybody -------------------------------------------------------------------------------------------------
 
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
+import tempfile
 from pathlib import Path
 
 from fleets import FleetOfOne
-from harness import CLOCK, chase, take_ok
+from harness import CLOCK, chase, command, remove_tree, take_ok
 from synced import run_git, tip_of
 
 FEBRUARY = chase(("02/04/2025", "GITHUB *PRO", "-4.00"), ("02/05/2025", "CORNER SHOP", "-5.00"))
@@ -143,3 +144,15 @@ def test_secrets_are_those_of_the_job(fleet: FleetOfOne) -> None:
     assert fleet.row()["problem"] == ""
     assert json.loads((worker.home / "fleet.json").read_bytes())["owner"].startswith("ed25519:")
     assert not (worker.home / "approval-key").exists() and not list(worker.home.glob("fleet/homes/*/approval-key"))
+
+
+def test_the_demo_makes_a_whole_fleet(tmp_path: Path, cluster: object, plain_environment: None) -> None:
+    """In a folder that PostgreSQL's own user can reach."""
+    folder = Path(tempfile.mkdtemp(prefix="cleared-fleet-test-"))
+    try:
+        done = command("fleet", "demo", str(folder), "--workers", "2")
+        assert done.code == 0, done
+        assert done.out.count("All is in order: 508 entries") == 2
+        assert command("fleet", "demo", str(folder)).code == 4
+    finally:
+        remove_tree(folder)

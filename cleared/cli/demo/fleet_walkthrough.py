@@ -1,0 +1,156 @@
+"""``cleared fleet demo``: a whole fleet on one machine, made and used by the commands that anybody types."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from shlex import join
+from typing import Final
+
+from cleared.base.clock import SystemClock
+from cleared.base.errors import CheckFailed, WorkspaceError
+from cleared.base.programs import own_command
+from cleared.base.safe_files import write_atomic
+from cleared.base.terminal import print_line, print_message
+from cleared.changes.workspace_creation import create_workspace
+from cleared.cli.demo.sample_firm import bank_files, demo_files
+from cleared.git import Repository
+from cleared.git.git_process import Git
+from cleared.git.remote_branch import RemoteBranch, push_commit
+from cleared.service.fleet.fleet_database import FleetDatabase
+from cleared.service.fleet.local_postgres import LocalPostgres, find_postgres_program
+
+_NAMES: Final = ("north", "south")
+_END_SECONDS: Final = 300.0
+
+
+def run_fleet_demo(directory: Path | None, workers: int, *, stay: bool) -> None:
+    """``stay``: keep all of it up until Ctrl-C. Raises ``WorkspaceError`` where there is no PostgreSQL or the directory
+    is not new or empty, ``CheckFailed`` where a step failed."""
+    find_postgres_program("initdb")
+    folder = (directory or Path(tempfile.mkdtemp(prefix="cleared-fleet-"))).absolute()
+    if folder.exists() and any(folder.iterdir()):
+        raise WorkspaceError(f"{folder} is not empty", remedy="Choose another: cleared fleet demo DIR.")
+    folder.mkdir(parents=True, exist_ok=True)
+    folder.chmod(0o711)  # PostgreSQL's own user has a folder in it
+    _Demo(folder, workers).run(stay=stay)
+
+
+class _Demo:
+    def __init__(self, folder: Path, workers: int) -> None:
+        self._folder, self._owner, self._postgres = folder, folder / "owner", LocalPostgres(folder / "postgres")
+        self._workers = [f"worker-{number}" for number in range(1, workers + 1)]
+
+    def run(self, *, stay: bool) -> None:
+        os.environ["CLEARED_HOME"] = str(self._owner)
+        print_message(f"Everything lies in {self._folder}. PostgreSQL is started in it.")
+        with self._postgres.running() as url, ExitStack() as stack:
+            self._make_fleet(url)
+            for name in self._workers:
+                stack.enter_context(self._working(name))
+            self._hand_in_files(url)
+            if stay:
+                print_message(
+                    f"All of it is up. In another terminal: export CLEARED_HOME={self._owner}. Ctrl-C ends it."
+                )
+                while True:
+                    time.sleep(1)
+        print_message(f"The workers and PostgreSQL have ended. To look around: export CLEARED_HOME={self._owner}")
+
+    def _make_fleet(self, url: str) -> None:
+        self._run(self._owner, "fleet", "init", "--database", url, "--store", str(self._folder / "files"))
+        for name in _NAMES:
+            root, commit = create_workspace(
+                self._folder / name,
+                name=f"{name.title()} Lane Consulting LLC",
+                entity_type="llc_single_member",
+                currency="USD",
+                clock=SystemClock(),
+                extra=demo_files(),
+            )
+            address = self._publish(name, root, commit)
+            self._run(self._owner, "fleet", "add", name, address)
+        owner = self._read_owner()
+        for name in self._workers:
+            store = str(self._folder / "files")
+            self._run(self._folder / name, "fleet", "join", "--database", url, "--owner", owner, "--store", store)
+        with FleetDatabase.connect(url) as database:
+            keys = [worker.key for worker in database.list_workers()]
+        for key in keys:
+            self._run(self._owner, "fleet", "trust", key.removeprefix("ed25519:")[:16])
+
+    def _publish(self, name: str, root: Path, commit: str) -> str:
+        """Push the books to a bare repository, from which no commit can be taken back."""
+        address = self._folder / "git" / f"{name}.git"
+        address.mkdir(parents=True)
+        remote = Git(address)
+        remote.run("init", "--quiet", "--template=", "--bare", "--initial-branch=main", ".")
+        for setting in ("receive.denyNonFastForwards", "receive.denyDeletes"):
+            remote.run("config", setting, "true")
+        with Repository.open(root, for_writing=False) as repo:
+            repo.git.run("config", "remote.origin.url", str(address))
+            push_commit(repo, RemoteBranch("origin", "main"), commit)
+        return str(address)
+
+    def _read_owner(self) -> str:
+        import json
+
+        return str(json.loads((self._owner / "fleet.json").read_bytes())["owner"])
+
+    @contextmanager
+    def _working(self, name: str) -> Iterator[None]:
+        with (self._folder / f"{name}.log").open("wb") as log:
+            print_line(f"$ CLEARED_HOME={self._folder / name} cleared fleet worker &")
+            process = subprocess.Popen(
+                own_command("fleet", "worker"),
+                env=self._environment(self._folder / name),
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                start_new_session=True,
+            )
+            try:
+                yield
+            finally:
+                process.terminate()
+                process.wait()
+
+    def _hand_in_files(self, url: str) -> None:
+        paths = []
+        for name, data in bank_files().items():
+            paths.append(self._folder / "downloads" / name)
+            write_atomic(paths[-1], data, fsync=False)
+        for name in _NAMES:
+            self._run(self._owner, "fleet", "drop", name, *map(str, paths))
+        until = time.monotonic() + _END_SECONDS
+        with FleetDatabase.connect(url) as database:
+            while database.count_jobs() or any(database.list_files(name) for name in _NAMES):
+                if time.monotonic() > until:
+                    raise CheckFailed(
+                        "the workers did not import the files in time", remedy=f"Look at {self._folder}/worker-1.log."
+                    )
+                time.sleep(0.2)
+        self._run(self._owner, "fleet", "list")
+        for name in _NAMES:
+            self._run(self._owner, "sync", "-C", str(self._folder / name))
+            self._run(self._owner, "check", "-C", str(self._folder / name))
+
+    def _run(self, home: Path, *words: str) -> None:
+        """A command, shown as it would be typed."""
+        print_line(f"$ {f'CLEARED_HOME={home} ' if home != self._owner else ''}cleared {join(words)}")
+        sys.stdout.flush()
+        done = subprocess.run(own_command(*words), env=self._environment(home), stdin=subprocess.DEVNULL, check=False)
+        if done.returncode:
+            raise CheckFailed(
+                f"cleared {words[0]} {words[1]} ended with {done.returncode}",
+                remedy=f"What was made is in {self._folder}.",
+            )
+
+    def _environment(self, home: Path) -> dict[str, str]:
+        return {**os.environ, "CLEARED_HOME": str(home)}
