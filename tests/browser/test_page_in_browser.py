@@ -235,6 +235,45 @@ def find_serious(page: Page) -> list[str]:
     ]
 
 
+def test_a_phone_reads_tables_in_two_lines_and_cards_beside_their_buttons(visit: Visit, posted: Workspace) -> None:
+    """PAGE 6 and 7: no amount is hidden, no button lies over the end of a text, no swipe in a table decides."""
+    page = visit.open("/books/entries", **PHONE)
+    rows = page.locator("table.lines tbody tr")
+    for row in rows.all():
+        amount = row.locator(".amount").bounding_box()
+        whole = row.bounding_box()
+        assert amount is not None and whole is not None and 0 <= amount["x"] and amount["x"] + amount["width"] <= 390
+        assert whole["height"] <= 80, whole
+    posted.put(
+        "agents/ingest.py",
+        posted.read("agents/ingest.py").replace("VENDORS = [\n", 'VENDORS = [\n    ("COFFEE", "C", 5070, 0.99),\n'),
+    )
+    posted.ok("agent", "propose", "ingest")
+    visit.go(page, "/queue")
+    page.evaluate("document.querySelectorAll('details').forEach(each => each.open = true)")
+    table = page.locator("#card .scroll").first
+    table.scroll_into_view_if_needed()
+    box = table.bounding_box()
+    assert box is not None
+    drag = """([x, y]) => {
+      const node = document.elementFromPoint(x, y);
+      for (const [kind, n] of [["touchstart", 0], ["touchmove", 100], ["touchend", 200]]) {
+        const at = [new Touch({identifier: 1, target: node, clientX: x - n, clientY: y})];
+        const touches = kind === "touchend" ? [] : at;
+        node.dispatchEvent(new TouchEvent(kind, {bubbles: true, touches, changedTouches: at}));
+      }
+    }"""
+    page.evaluate(drag, [box["x"] + 150, box["y"] + 20])
+    expect(page.locator("details.reject[open]")).to_have_count(0)
+    page.evaluate("scrollTo(0, document.body.scrollHeight)")
+    covered = page.evaluate(
+        "() => { const last = document.getElementById('card').lastElementChild.getBoundingClientRect();"
+        " const bar = document.querySelector('form.decide').getBoundingClientRect(); return last.bottom - bar.top; }"
+    )
+    assert covered <= 0, covered
+    visit.assert_clean()
+
+
 def test_a_link_pasted_where_the_form_is_shown_signs_in(visit: Visit, posted: Workspace) -> None:
     """The address changes behind the # alone, so the page is not loaded anew."""
     page = visit.open()

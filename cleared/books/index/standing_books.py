@@ -7,6 +7,7 @@ what is new. Corrections lie in other months than what they correct: a month is 
 
 from __future__ import annotations
 
+import threading
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence, Set
 from datetime import date
@@ -49,6 +50,8 @@ class KnownMonth(Struct, frozen=True):
 _EMPTY: Final = KnownMonth("", {}, GroupedItems({}), {}, frozenset(), GroupedItems({}), GroupedItems({}))
 
 
+_reading: Final = threading.Lock()
+"""Who asks while another thread reads waits, and finds what that one has read."""
 _memory: Final = LastValues[KnownMonth](_MAX_ENTRIES, lambda month: len(month.entries.items))
 
 
@@ -103,6 +106,11 @@ def read_standing_books(layout: Layout, snapshot: Snapshot, places: int, banks: 
 
     Raises ``WorkspaceError`` where git cannot read a file.
     """
+    with _reading:
+        return _read_books(layout, snapshot, places, banks)
+
+
+def _read_books(layout: Layout, snapshot: Snapshot, places: int, banks: Collection[int]) -> StandingBooks:
     index = open_index(layout, snapshot, places)
     place = (layout.root, places, frozenset(banks))
     before = {key: _memory.find((*place, key)) or _EMPTY for key in index.months}
