@@ -76,7 +76,8 @@ def page(handler: Handler) -> Endpoint:
                 require_token(form, session)
             if not await run_in_threadpool(site.admits, session):
                 return go_to("/login")
-            response = await run_in_threadpool(handler, PageRequest(request, site, session, form))
+            with site.answering():
+                response = await run_in_threadpool(handler, PageRequest(request, site, session, form))
             if response.status_code == 303 and form.get(FIELD):
                 address = response.headers["location"]
                 return OnwardPage(request, address) if address.startswith(f"{session.path}/") else response

@@ -242,7 +242,7 @@ def test_a_phone_reads_tables_in_two_lines_and_cards_beside_their_buttons(visit:
     for row in rows.all():
         amount = row.locator(".amount").bounding_box()
         whole = row.bounding_box()
-        assert amount is not None and whole is not None and 0 <= amount["x"] and amount["x"] + amount["width"] <= 390
+        assert amount is not None and whole is not None and amount["x"] >= 0 and amount["x"] + amount["width"] <= 390
         assert whole["height"] <= 80, whole
     posted.put(
         "agents/ingest.py",
