@@ -162,10 +162,11 @@ def find_lost_rows(layout: Layout, repo: Repository, snapshot: Snapshot) -> Lost
     if lost is None and seen is None and checkpoint is not None and checkpoint.branches:
         last = checkpoint.last_branch
         lost = _compare_with_last_branch(layout, repo, last, checkpoint.branches[last], snapshot)
-    if lost is None and seen is not None and seen.commit != head and is_there:
-        wrong = find_wrong_merge(layout, repo, seen.commit, snapshot)
-        what = f"a merge has joined two clones, and the books are not in order: {wrong.message}" if wrong else ""
-        lost = LostRows(seen.commit, head, "", CommittedRows(layout).kinds, joined=what) if wrong else None
+    last_here = tip if tip is not None and repo.objects.has_commit_tree(tip) else seen.commit if seen else head
+    if lost is None and seen is not None and is_there and head not in (seen.commit, last_here):
+        wrong = find_wrong_merge(layout, repo, last_here, snapshot)
+        what = f"git has joined two clones, and the books are not in order: {wrong.message}" if wrong else ""
+        lost = LostRows(last_here, head, "", CommittedRows(layout).kinds, joined=what) if wrong else None
     return lost
 
 

@@ -17,28 +17,32 @@ _MOST: Final = 1_000
 
 
 def find_wrong_merge(layout: Layout, repo: Repository, seen: str, snapshot: Snapshot) -> Violation | None:
-    """What is wrong with the records of a commit, and was not at ``seen``, where a merge has come since; None where
-    nothing is."""
-    audits = ManagedFiles(layout).audits
+    """What is wrong with the records of a commit, and was not at ``seen``, where a merge or a rebase has come since;
+    None where nothing is."""
     try:
-        if not _has_merge(repo, seen, str(snapshot.commit)):
-            return None
-        found = [each for audit in audits for each in audit.check_records(CommittedSource(snapshot), snapshot)]
-        before = Snapshot(repo, seen)
-        known = (
-            {v.message for a in audits for v in a.check_records(CommittedSource(before), before)} if found else set()
+        return (
+            find_new_violation(layout, repo, seen, snapshot) if _is_joined(repo, seen, str(snapshot.commit)) else None
         )
     except WorkspaceError:  # what cannot be read at all is said where it is read
         return None
+
+
+def find_new_violation(layout: Layout, repo: Repository, seen: str, snapshot: Snapshot) -> Violation | None:
+    """What is wrong with the records of a commit, and was not at ``seen``. Raises ``WorkspaceError`` where they cannot
+    be read."""
+    audits, before = ManagedFiles(layout).audits, Snapshot(repo, seen)
+    found = [each for audit in audits for each in audit.check_records(CommittedSource(snapshot), snapshot)]
+    known = {v.message for a in audits for v in a.check_records(CommittedSource(before), before)} if found else set()
     return next((each for each in found if each.message not in known), None)
 
 
-def _has_merge(repo: Repository, seen: str, commit: str) -> bool:
+def _is_joined(repo: Repository, seen: str, commit: str) -> bool:
+    """Whether a commit follows on ``seen`` otherwise than one by one: by a merge, or as commits that were made anew."""
     for _ in range(_MOST):
         if commit == seen:
             return False
         parents = parse_parents(repo.objects.read_object(commit)[1])
         if len(parents) != 1:
-            return len(parents) > 1
+            return True
         commit = parents[0]
     return True

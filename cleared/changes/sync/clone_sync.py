@@ -23,7 +23,7 @@ from cleared.changes.session import refuse_changed_files
 from cleared.changes.sync.branch_move import move_branch
 from cleared.changes.sync.redone_work import RedoneStep, WorkRedoing
 from cleared.changes.sync.unpushed_work import list_steps
-from cleared.changes.wrong_merges import find_wrong_merge
+from cleared.changes.wrong_merges import find_new_violation
 from cleared.domains.renamed_records import WorkConflict, group_renames
 from cleared.git import Repository, Snapshot
 from cleared.git.remote_branch import RemoteBranch, fetch_branch, find_remote_branch, push_commit
@@ -114,9 +114,9 @@ def _join_histories(
         if left_out := [each for each in steps if each.conflict]:
             redoing.record_left_out(left_out)
     result = str(redoing.snapshot.commit)
-    if (wrong := find_wrong_merge(host.layout, repo, base, redoing.snapshot)) is not None:
+    if (wrong := find_new_violation(host.layout, repo, base, redoing.snapshot)) is not None:
         raise WorkspaceError(
-            f"others have joined two clones by git, and the books are not in order: {wrong.message}",
+            f"with what others have pushed the books would not be in order: {wrong.message}",
             place=wrong.place,
             remedy=f"Have who pushed it mend it ({branch.shown}); nothing was changed here.",
         )

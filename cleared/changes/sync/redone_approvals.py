@@ -91,10 +91,15 @@ class RedoneApprovals:
         than what they were approved with. ``files``: what it changes on top of what others did."""
         records = [record for record in map(self._read_own, self._paths) if record is not None]
         scripts = {record.path: record for record in records if record.kind == "script"}
+        now = _Changed(self._now, files)
+        for record in records:
+            if record.kind in ("script", "definition", "case") and self._after.read(record.path) != now.read(
+                record.path
+            ):
+                raise StaleApproval(f"others have changed {record.path}")
         is_examined = any(record.kind == "config" and record.proposal for record in records)
         if not (scripts or is_examined):
             return
-        now = _Changed(self._now, files)
         if scripts and _read_policy(self._after) != _read_policy(now):
             raise StaleApproval("others have changed settings, which it was not examined with")
         for record in scripts.values():
@@ -111,9 +116,7 @@ class RedoneApprovals:
         return record if record is not None and record.file == path else None
 
     def _refuse_other_texts(self, record: ApprovalRecord, now: FileSource) -> None:
-        was, found = self._after.read(record.path), now.read(record.path)
-        if was != found:
-            raise StaleApproval(f"others have changed {record.path}")
+        was = self._after.read(record.path)
         if now.read(quarantine_path(record.path, record.digest)) is not None:
             raise StaleApproval(f"others have taken this version of {record.path} back")
         for path, digest in record.examined.items():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
 from harness import Workspace, refused, take_ok, unchanged
 from synced import CAFE, part
 
@@ -19,19 +20,20 @@ def post_late(ws: Workspace) -> None:
     ws.ok("journal", "add", "2025-01-05", "late", "5070=9", "1010=-9")
 
 
-def test_an_entry_in_a_month_that_the_other_side_had_closed(two: Two) -> None:
+@pytest.mark.parametrize("how", ["--no-rebase", "--rebase"])
+def test_an_entry_in_a_month_that_the_other_side_had_closed(two: Two, how: str) -> None:
     ws, other, _ = two
     close(other)
     other.ok("sync")
     post_late(ws)
     before = ws.head()
-    ws.git("pull", "-q", "--no-rebase", "--no-edit")
+    ws.git("pull", "-q", how, "--no-edit")
     assert "the trial balance at 2025-01-31 is not the one" in ws("check").out
     ws.drop("cafe.csv", CAFE)
     with unchanged(ws):
-        refused(ws("agent", "run", "ingest"), 4, "a merge has joined two clones", "git reset --keep", "cleared sync")
-        refused(ws("journal", "add", "2025-02-05", "x", "5070=9", "1010=-9"), 4, "a merge has joined")
-        refused(ws("sync"), 4, "a merge has joined")
+        refused(ws("agent", "run", "ingest"), 4, "git has joined two clones", "git reset --keep", "cleared sync")
+        refused(ws("journal", "add", "2025-02-05", "x", "5070=9", "1010=-9"), 4, "git has joined")
+        refused(ws("sync"), 4, "git has joined")
     ws.git("reset", "-q", "--keep", before)
     (step,) = ws.json("sync")["steps"]
     assert "closed" in step["left_out"]
@@ -48,11 +50,11 @@ def test_it_is_not_fetched_from_others(two: Two) -> None:
     ws.git("pull", "-q", "--no-rebase", "--no-edit")
     ws.git("push", "-q")
     with unchanged(other):
-        refused(other("sync"), 4, "others have joined two clones")
+        refused(other("sync"), 4, "with what others have pushed")
         other.git("fetch", "-q")
     other.git("pull", "-q", "--ff-only")
     with unchanged(other):
-        refused(other("journal", "add", "2025-02-05", "x", "5070=9", "1010=-9"), 4, "a merge has joined")
+        refused(other("journal", "add", "2025-02-05", "x", "5070=9", "1010=-9"), 4, "git has joined")
     take_ok(other, "recover", "--forget")
     other.ok("period", "reopen", "2025-01", "--reason", "joined by git")
     other.in_order()
