@@ -20,8 +20,9 @@ from cleared.books.decisions.adjusting_entries import read_adjustment
 from cleared.books.decisions.entry_amending import describe_changes
 from cleared.books.decisions.entry_correction import Correction, non_bank_legs, read_correction
 from cleared.books.decisions.transfer_pairing import pair_entries, settle_decided_transfers
+from cleared.books.index.journal_index import open_index
 from cleared.books.ledger.corrections import find_corrections
-from cleared.books.ledger.entry import ZERO, Entry, entry_to_json
+from cleared.books.ledger.entry import ZERO, Entry, entry_to_json, format_entry_id, leg_suffix, parse_entry_id
 from cleared.books.ledger.receipts import parse_receipts
 from cleared.books.ledger.staged_bank_lines import BankBook
 from cleared.books.ledger.staged_journal import Books
@@ -210,10 +211,12 @@ class BookReview(RecordReview):
 
 
 def trace_entry(host: Host, snapshot: Snapshot, name: str) -> RecordOrigin | None:
-    """What is known of an entry of a commit; None where there is none of this id."""
+    """What is known of an entry of a commit, by its id or that of a leg; None where there is none."""
     books, bank = open_books(host.layout, CommittedSource(snapshot))
-    entry = books.find_entry(name)
-    if entry is None:
+    index = open_index(host.layout, snapshot, host.decimal_places, stays_open=host.reads_again)
+    parts = parse_entry_id(name)
+    entry = index.find_entry(format_entry_id(*parts[:3])) if parts is not None else None
+    if parts is None or entry is None or parts[3] not in {"", *map(leg_suffix, range(len(entry.legs)))}:
         return None
     facts = {
         "entry": entry_to_json(entry),
