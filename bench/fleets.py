@@ -1,0 +1,231 @@
+"""A fleet: what a job costs beside the same run without one, how soon it begins, and what more workers bring."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import secrets
+import statistics
+import subprocess
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from functools import cache
+from pathlib import Path
+
+from bench.measure import Result, cpu_seconds, seconds
+from bench.startup import CLEARED
+from bench.workspaces import copy, git, place, use_own_home, workspace
+from cleared.service.fleet.local_postgres import LocalPostgres
+
+BOOK = """\"\"\"
+name: book
+trigger: on_demand
+\"\"\"
+ctx_log("first")
+journal_add_double("2025-12-01", "one", 5070, 1010, "1.00")
+git_commit("one")
+"""
+LONGEST = 120.0
+
+
+class Fleet:
+    """PostgreSQL in a folder, workspaces on bare repositories, workers."""
+
+    def __init__(self, url: str, count: int) -> None:
+        self.url, self.folder = url, place()
+        self.folder.mkdir(parents=True)
+        self.owner = Path(os.environ["CLEARED_HOME"])
+        self.names = [f"w{number}" for number in range(count)]
+        self.run(self.owner, "init", "--database", url, "--store", str(self.folder / "files"))
+        self.clones: list[Path] = []
+        for name in self.names:
+            root, bare = workspace(agents={"book": BOOK}), self.folder / f"{name}.git"
+            git(self.folder, "clone", "-q", "--bare", str(root), str(bare))
+            git(bare, "config", "receive.denyNonFastForwards", "true")
+            git(bare, "config", "receive.denyDeletes", "true")
+            git(root, "remote", "add", "origin", str(bare))
+            self.run(self.owner, "add", name, str(bare))
+            self.clones.append(root)
+
+    def run(self, home: Path, *words: str) -> str:
+        environment = {**os.environ, "CLEARED_HOME": str(home)}
+        done = subprocess.run([CLEARED, "fleet", *words], env=environment, capture_output=True, text=True, check=False)
+        assert done.returncode in (0, 5), done
+        return done.stdout
+
+    def join(self, name: str) -> Path:
+        home = self.folder / name
+        owner = json.loads((self.owner / "fleet.json").read_bytes())["owner"]
+        before = {row["key"] for row in json.loads(self.run(self.owner, "trust", "--json"))}
+        self.run(home, "join", "--database", self.url, "--owner", owner, "--store", str(self.folder / "files"))
+        (key,) = {row["key"] for row in json.loads(self.run(self.owner, "trust", "--json"))} - before
+        self.run(self.owner, "trust", key)
+        return home
+
+    def ask(self, name: str) -> None:
+        """Ask for a run, and do not wait for it."""
+        self.run(self.owner, "run", name, "book", "--wait", "0", "--key", secrets.token_hex(8))
+
+    def wait_until_idle(self) -> None:
+        end = time.monotonic() + LONGEST
+        while json.loads(self.run(self.owner, "queue", "--json")):
+            assert time.monotonic() < end
+            time.sleep(0.05)
+
+
+@contextmanager
+def _postgres() -> Iterator[str]:
+    """In a folder that PostgreSQL's own user can reach."""
+    with tempfile.TemporaryDirectory(prefix="cleared-bench-pg-") as folder:
+        Path(folder).chmod(0o711)
+        with LocalPostgres(Path(folder) / "pg").running() as url:
+            yield url
+
+
+@contextmanager
+def _working(home: Path, *options: str) -> Iterator[subprocess.Popen[bytes]]:
+    process = subprocess.Popen(
+        [CLEARED, "fleet", "worker", *options],
+        env={**os.environ, "CLEARED_HOME": str(home)},
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+    )
+    try:
+        yield process
+    finally:
+        process.terminate()
+        process.communicate()
+
+
+@cache
+def _measure(quick: bool) -> tuple[float, float, list[float], dict[int, float]]:
+    """Processor seconds of a job, and of the same run without a fleet; how late first primitives come; workers → jobs
+    a second."""
+    count = 8 if quick else 24
+    use_own_home()
+    with _postgres() as url:
+        fleet = Fleet(url, count)
+        homes = [fleet.join(f"worker{number}") for number in range(3)]
+        with _working(homes[0]):  # clones, indexes
+            fleet.wait_until_idle()
+        for home in homes[1:]:
+            for name in fleet.names:
+                fleet.ask(name)
+            with _working(home):
+                fleet.wait_until_idle()
+        alone = _run_alone(fleet, quick)
+        per_job, late = _run_in_fleet(fleet, homes[0], quick)
+        return per_job, alone, late, {workers: _throughput(fleet, homes[:workers]) for workers in (1, 2, 3)}
+
+
+def _run_alone(fleet: Fleet, quick: bool) -> float:
+    """A service on one machine: what one more run costs it, with a push."""
+    root = copy(fleet.clones[0])
+    spent = []
+    for _ in range(3 if quick else 15):
+        before = _children()
+        subprocess.run([CLEARED, "agent", "run", "book"], cwd=root, check=True, capture_output=True)
+        git(root, "fetch", "-q", "origin")
+        git(root, "push", "-q", "origin", f"HEAD:refs/heads/alone-{secrets.token_hex(4)}")
+        spent.append(_children() - before)
+    return statistics.median(spent)
+
+
+def _children() -> float:
+    times = os.times()
+    return times.children_user + times.children_system
+
+
+def _run_in_fleet(fleet: Fleet, home: Path, quick: bool) -> tuple[float, list[float]]:
+    """One job after the other, on a worker that waits."""
+    late, spent = [], []
+    with _working(home) as process:
+        heard = _Lines(process)
+        heard.wait_for("up;")
+        for number in range(5 if quick else 31):
+            name = fleet.names[number % len(fleet.names)]
+            time.sleep(0.2)
+            before = cpu_seconds(process.pid)
+            began = time.perf_counter()
+            fleet.ask(name)
+            asked = time.perf_counter()
+            late.append(heard.wait_for(f"{name}: first") - (began + asked) / 2)
+            fleet.wait_until_idle()
+            time.sleep(0.2)
+            spent.append(cpu_seconds(process.pid) - before)
+    return statistics.median(spent[1:]), late[1:]
+
+
+class _Lines:
+    """What a worker writes, as it comes."""
+
+    def __init__(self, process: subprocess.Popen[bytes]) -> None:
+        assert process.stderr is not None
+        self._stream = process.stderr
+
+    def wait_for(self, text: str) -> float:
+        for line in iter(self._stream.readline, b""):
+            if text.encode() in line:
+                return time.perf_counter()
+        raise AssertionError(f"the worker has not said {text!r}")
+
+
+def _throughput(fleet: Fleet, homes: list[Path]) -> float:
+    """Jobs a second of so many workers, each with one at a time."""
+    for name in fleet.names:
+        fleet.ask(name)
+    began = time.perf_counter()
+    with ExitStack() as stack:
+        for home in homes:
+            stack.enter_context(_working(home))
+        fleet.wait_until_idle()
+        return len(fleet.names) / (time.perf_counter() - began)
+
+
+def overhead(quick: bool) -> Result:
+    """Processor time of the worker and all of its processes."""
+    per_job, alone, _, _ = _measure(quick)
+    return Result(
+        "a job of a fleet / cleared agent run, git fetch, git push (processor time)",
+        seconds(per_job),
+        seconds(alone),
+        per_job / alone,
+        "≤ 1.3×",
+        per_job / alone <= 1.3,
+    )
+
+
+def latency(quick: bool) -> Result:
+    """From asking to the first primitive, on a worker that has nothing to do."""
+    late = sorted(_measure(quick)[2])
+    p99 = late[math.ceil(0.99 * len(late)) - 1]
+    return Result(
+        f"a fleet is asked → first primitive, p99 of {len(late)}, idle",
+        seconds(p99),
+        "—",
+        None,
+        "≤ 1 s",
+        p99 <= 1,
+        f"p50 {seconds(statistics.median(late))}",
+    )
+
+
+def throughput(quick: bool) -> Result:
+    """Two workers beside one, on two cores."""
+    rates = _measure(quick)[3]
+    linear = rates[2] / (2 * rates[1])
+    return Result(
+        "jobs of a fleet a second: two workers / twice one worker",
+        f"{rates[2]:.2f}/s",
+        f"{2 * rates[1]:.2f}/s",
+        linear,
+        "≥ 0.9×",
+        linear >= 0.9,
+        f"one {rates[1]:.2f}/s, two {rates[2]:.2f}/s, three {rates[3]:.2f}/s",
+    )
+
+
+FIGURES = {"fleet_job": overhead, "fleet_latency": latency, "fleet_throughput": throughput}
