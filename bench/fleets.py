@@ -152,7 +152,7 @@ def _run_in_fleet(fleet: Fleet, home: Path, quick: bool) -> tuple[float, list[fl
             began = time.perf_counter()
             fleet.ask(name)
             asked = time.perf_counter()
-            late.append(heard.wait_for(f"{name}: first") - (began + asked) / 2)
+            late.append(heard.wait_for(f"{name}: book: first") - (began + asked) / 2)
             fleet.wait_until_idle()
             time.sleep(0.2)
             spent.append(cpu_seconds(process.pid) - before)

@@ -167,6 +167,14 @@ LEFT_OUT: Final = CardKind(
     "Nothing else.",
     answers={"seen": "Seen; what others did stands. Do it again where you still want it."},
 )
+PUSH_REJECTED: Final = CardKind(
+    "push_rejected",
+    "Others push all the time",
+    "push rejected",
+    "A fleet's worker could not push what it did, as others pushed each time; it tries again.",
+    "Nothing else.",
+    answers=SEEN,
+)
 CYCLE_NOTE: Final = CardKind(
     "cycle_note",
     "Left by an AI cycle",

@@ -11,7 +11,7 @@ from cleared.base.clock import format_iso
 from cleared.base.errors import ClearedError
 from cleared.base.safe_files import read_stable
 from cleared.cards.card import card_id
-from cleared.cards.kinds import BAD_FILE, DUPLICATE_FILE, EVENT_CYCLE, FAILED_RUN, SET_ASIDE
+from cleared.cards.kinds import BAD_FILE, DUPLICATE_FILE, EVENT_CYCLE, FAILED_RUN, PUSH_REJECTED, SET_ASIDE
 from cleared.cards.refused_files import list_card_files, stage_refusals
 from cleared.changes import commit_messages
 from cleared.changes.auto_resolve import RESOLVED_BY
@@ -86,6 +86,17 @@ def report_brought_files(host: Host, brought: Mapping[str, ClearedError]) -> Non
         return Decision(commit_messages.cards_opened([card.title for card in context.cards.added.values()]))
 
     commit_decision(host, f"service: {BAD_FILE.name}", make_decision, by=RESOLVED_BY, collects=[])
+
+
+def report_push_rejections(host: Host, tries: int, day: str) -> None:
+    """Others pushed each time that a fleet's worker had done its work: a card, one for each day."""
+    _add_card(
+        host,
+        PUSH_REJECTED.name,
+        (day,),
+        f"Others have pushed {tries} times in a row while a worker was at work; it tries again",
+        remedy="Look who pushes so often: git log. Two machines may serve these books: end cleared up on one of them.",
+    )
 
 
 def report_crash(host: Host, agent: str, event: Event, why: str) -> None:

@@ -12,7 +12,7 @@ import sqlite3
 import threading
 import time
 from collections.abc import Callable
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from datetime import datetime, timedelta
 from datetime import time as day_time
 from functools import partial
@@ -50,6 +50,7 @@ from cleared.service.waiting_cards import read_waiting_cards
 from cleared.service.workspace_actions import WorkspaceActions
 from cleared.service.workspace_service import WorkspaceService
 from cleared.triggers.service_log import ServiceLog
+from cleared.triggers.service_notices import report_push_rejections
 from cleared.trust.keys import run_public_key
 from cleared.workspace.lock import ensure_state_dir
 
@@ -143,10 +144,19 @@ class WorkspaceJob:
             except PushedMeanwhile:
                 self._say("somebody has pushed meanwhile; once more, on top of that")
                 record = self._database.read_workspace(record.name)
+        self._report_rejections(record, workers, clone)
         raise WorkspaceError(
             f"others have pushed {PUSH_TRIES} times while a job was at work",
             remedy="It is tried again. Look who pushes so often: git log, in a clone of yours.",
         )
+
+    def _report_rejections(self, record: WorkspaceRecord, workers: WorkersStatement, clone: WorkerClone) -> None:
+        """A card, where it can be pushed; what the owner sees in any case is the problem of the workspace."""
+        host = self._open_host(clone.root)
+        self._pushed = clone.follow_pushed(host, record.head, workers.revoked)
+        report_push_rejections(host, PUSH_TRIES, self._clock.now().date().isoformat())
+        with suppress(PushedMeanwhile):
+            self._push(host, clone)
 
     def _open_host(self, root: Path) -> Host:
         host = open_workspace(root, clock=self._clock, say=self._say)

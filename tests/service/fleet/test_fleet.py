@@ -97,6 +97,31 @@ def test_who_is_faster_is_not_lost(fleet: FleetOfOne, tmp_path: Path) -> None:
     assert fleet.row()["problem"] == ""
 
 
+def test_who_is_never_the_first_tells_it_by_a_card(fleet: FleetOfOne, tmp_path: Path) -> None:
+    fleet.work("one", CLOCK)
+    commits = []
+    for number in range(5):
+        fleet.ws.ok("journal", "add", "2025-02-05", f"by hand {number}", "5070=9", "1010=-9")
+        commits.append(fleet.ws.head())
+    run_git(fleet.ws.root, "push", "-q", "origin", "main:refs/heads/prepared")
+    (tmp_path / "commits").write_text("".join(f"{commit}\n" for commit in commits))
+    hook = fleet.shared / "hooks/pre-receive"
+    hook.parent.mkdir(exist_ok=True)
+    hook.write_text(
+        f'#!/bin/sh\nnext=$(head -n 1 {tmp_path}/commits)\n[ -n "$next" ] || exit 0\n'
+        f"sed -i 1d {tmp_path}/commits\nenv -u GIT_QUARANTINE_PATH git update-ref refs/heads/main $next\n"
+    )
+    hook.chmod(0o755)
+    (tmp_path / "february.csv").write_text(FEBRUARY)
+    fleet.owner.ok("drop", "acme", str(tmp_path / "february.csv"))
+    fleet.work("one", CLOCK)
+    assert "others have pushed 5 times" in fleet.row()["problem"]
+    assert [card["kind"] for card in fleet.fetch().cards()] == ["push_rejected"]
+    fleet.make_due("2025-02-10T06:05:00Z")
+    fleet.work("one", "2025-02-10T06:05:00Z")
+    assert fleet.row()["problem"] == "" and len(fleet.fetch().entries()) == 7
+
+
 def test_the_database_can_be_made_again_from_git_and_the_store(fleet: FleetOfOne, tmp_path: Path) -> None:
     (tmp_path / "february.csv").write_text(FEBRUARY)
     fleet.owner.ok("drop", "acme", str(tmp_path / "february.csv"))
