@@ -17,17 +17,31 @@ from cleared.changes.host import current_user
 from cleared.cli.command_groups import new_group
 from cleared.cli.fleet_status import NameArgument, list_workspaces, open_fleet, show_queue, show_status
 from cleared.cli.options import JsonOption, open_host, parse_payload, read_clock
+from cleared.cli.server import (
+    BindOption,
+    CertificateOption,
+    CodeOption,
+    KeyOption,
+    NameOption,
+    PortOption,
+    ProxyOption,
+    make_server,
+    place_printer,
+)
 from cleared.cli.showing import DigestOption
 from cleared.cli.trust import require_trusted
 from cleared.service.fleet import fleet_home, fleet_owner, job_queue
+from cleared.service.fleet.desk_sync import DeskSync
 from cleared.service.fleet.fleet_database import FleetDatabase
 from cleared.service.fleet.fleet_home import Fleet
 from cleared.service.fleet.fleet_records import DroppedFile, Request
 from cleared.service.fleet.object_store import FileStore
-from cleared.service.fleet.owner_statements import read_workers
+from cleared.service.fleet.owner_statements import WorkspaceStatement, read_statement, read_workers
 from cleared.service.fleet.worker import PATIENCE, FleetWorker, introduce_worker
 from cleared.service.fleet.worker_home import forget_workspace
 from cleared.trust.person_only import refuse_in_job
+from cleared.web import page_server
+from cleared.web.exposure import read_exposure
 
 app = new_group()
 DatabaseOption = Annotated[
@@ -226,6 +240,37 @@ def run_worker(
     ).run()
 
 
+@app.command("server")
+def serve_pages(
+    port: PortOption = 8765,
+    code: CodeOption = False,
+    bind: BindOption = None,
+    name: NameOption = None,
+    tls_cert: CertificateOption = None,
+    tls_key: KeyOption = None,
+    behind_proxy: ProxyOption = False,
+    json: JsonOption = False,
+) -> None:
+    """Serve the page of all workspaces: one sign-in, what waits first. What is decided there is pushed.
+
+    It shows this user's clones (cleared fleet add has made them), keeps them at what the workers push, and signs with
+    this user's keys. Who may decide in a workspace is as its own settings say.
+    """
+    refuse_in_job()
+    page_server.require_packages("cleared fleet server")
+    fleet, database = open_fleet()
+    with database:
+        roots = {}
+        for record in database.list_workspaces():
+            said = read_statement(fleet.owner, record.signed, WorkspaceStatement)
+            roots[record.name] = fleet_owner.open_desk(said.name, said.url, said.branch)
+    if not roots:
+        raise UsageError("the fleet has no workspace yet", remedy="Add one: cleared fleet add NAME GIT-URL.")
+    exposure = read_exposure(bind, name, tls_cert, tls_key, behind_proxy)
+    with DeskSync(fleet, roots, print_message):
+        page_server.serve_pages(make_server(list(roots.values()), port, code, exposure), place_printer(json))
+
+
 @app.command("demo")
 def run_demo(
     directory: Annotated[
@@ -288,6 +333,19 @@ def run_agent(
         print_line(f"{agent}: {ended.status}{f' ({ended.commit[:10]})' if ended.commit else ''}: {ended.said}")
     if ended.status in ("failed", "refused"):
         raise typer.Exit(1 if ended.status == "failed" else 3)
+
+
+@app.command("look")
+def look_at_workspaces(
+    names: Annotated[list[str], typer.Argument(metavar="NAME…", help="As cleared fleet list shows them.")],
+) -> None:
+    """Have a worker look at workspaces now: somebody has pushed. For a person, and for the git host's post-receive."""
+    fleet, database = open_fleet()
+    with database, job_queue.open_queue(fleet.database) as queue:
+        for name in names:
+            database.read_workspace(name)
+            job_queue.ask_for_job(queue, name, "push", "")
+    print_line(f"{count_noun(len(names), 'workspace')} will be looked at.")
 
 
 @app.command("drop")

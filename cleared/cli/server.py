@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
@@ -65,13 +66,18 @@ def serve_pages(
     chosen: list[Path | None] = [*directories] if directories else [chosen_workspace(workspace)]
     roots = [find_workspace(each) for each in chosen]
     exposure = read_exposure(bind, name, tls_cert, tls_key, behind_proxy)
+    page_server.serve_pages(make_server(roots, port, code, exposure), place_printer(json))
+
+
+def place_printer(json: bool) -> Callable[[dict[str, Any]], None]:
+    """What prints address and code for a program, where it is to."""
 
     def print_place(place: dict[str, Any]) -> None:
         if json:
             print_json(place)
             sys.stdout.flush()
 
-    page_server.serve_pages(make_server(roots, port, code, exposure), print_place)
+    return print_place
 
 
 def print_link(port: int, *, json: bool = False) -> None:

@@ -7,6 +7,7 @@ world (mail, messages of scripts) does so after the push, from the pushed commit
 
 from __future__ import annotations
 
+import os
 import resource
 import sqlite3
 import threading
@@ -46,6 +47,7 @@ from cleared.service.fleet.worker_clone import WorkerClone
 from cleared.service.fleet.worker_home import enter_home
 from cleared.service.notify.notifications import Notifier
 from cleared.service.notify.script_messages import ScriptMessages
+from cleared.service.spans import SpanExporter
 from cleared.service.waiting_cards import read_waiting_cards
 from cleared.service.workspace_actions import WorkspaceActions
 from cleared.service.workspace_service import WorkspaceService
@@ -167,7 +169,13 @@ class WorkspaceJob:
         self, record: WorkspaceRecord, said: WorkspaceStatement, workers: WorkersStatement, clone: WorkerClone
     ) -> None:
         clone.make_if_missing()
-        with WorkspaceActions(clone.root, self._open_host) as actions:
+        spans = SpanExporter.from_environment(os.environ)
+        with (
+            ExitStack() as ending,
+            WorkspaceActions(clone.root, self._open_host, spans.record_run if spans is not None else None) as actions,
+        ):
+            if spans is not None:
+                ending.callback(spans.close)
             host = actions.open_host()
             self._pushed = clone.follow_pushed(host, record.head, workers.revoked)
             host.close()
