@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 import os
-import secrets
-import time
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from cleared.base.clock import format_iso
-from cleared.base.errors import BusyError, UsageError
+from cleared.base.errors import PolicyError, UsageError
 from cleared.base.terminal import count_noun, print_json, print_line, print_message, print_table
-from cleared.changes.host import current_user
 from cleared.cli.command_groups import new_group
+from cleared.cli.fleet_requests import drop_files, look_at_workspaces, run_agent, withdraw_files
 from cleared.cli.fleet_status import NameArgument, list_workspaces, open_fleet, show_queue, show_status
-from cleared.cli.options import JsonOption, open_host, parse_payload, read_clock
+from cleared.cli.options import JsonOption, open_host, read_clock
 from cleared.cli.server import (
     BindOption,
     CertificateOption,
@@ -30,11 +28,10 @@ from cleared.cli.server import (
 )
 from cleared.cli.showing import DigestOption
 from cleared.cli.trust import require_trusted
-from cleared.service.fleet import fleet_home, fleet_owner, job_queue
+from cleared.service.fleet import fleet_home, fleet_owner
 from cleared.service.fleet.desk_sync import DeskSync
 from cleared.service.fleet.fleet_database import FleetDatabase
 from cleared.service.fleet.fleet_home import Fleet
-from cleared.service.fleet.fleet_records import DroppedFile, Request
 from cleared.service.fleet.object_store import FileStore
 from cleared.service.fleet.owner_statements import WorkspaceStatement, read_statement, read_workers
 from cleared.service.fleet.worker import PATIENCE, FleetWorker, introduce_worker
@@ -42,6 +39,7 @@ from cleared.service.fleet.worker_home import forget_workspace
 from cleared.trust.person_only import refuse_in_job
 from cleared.web import page_server
 from cleared.web.exposure import read_exposure
+from cleared.workspace.watched_names import escape_name
 
 app = new_group()
 DatabaseOption = Annotated[
@@ -56,7 +54,6 @@ StoreOption = Annotated[
         "--store", metavar="DIR|URL", help="Where dropped files lie; every worker must reach it. s3://BUCKET/…"
     ),
 ]
-_POLL_SECONDS = 0.2
 
 
 @app.command("init")
@@ -67,7 +64,7 @@ def begin_fleet(database: DatabaseOption, store: StoreOption = None) -> None:
     """
     refuse_in_job()
     fleet_home.require_packages()
-    fleet = fleet_owner.begin_fleet(database, _store_url(store))
+    fleet = fleet_owner.begin_fleet(database, fleet_home.choose_store(store))
     path = fleet_home.write_fleet(fleet)
     print_line(f"The fleet's owner is this user: {fleet.owner}")
     print_message(f"Kept in {path}. On each worker: cleared fleet join --database URL --owner {fleet.owner}")
@@ -82,19 +79,14 @@ def join_fleet(
     """Make this machine one of a fleet's workers: say which database, and whose word counts."""
     refuse_in_job()
     fleet_home.require_packages()
+    fleet = Fleet(database, fleet_home.check_owner(owner), fleet_home.choose_store(store))
+    FileStore(fleet.store)
     with FleetDatabase.connect(database) as opened:
         opened.check_version()
         introduce_worker(opened, read_clock())
-    path = fleet_home.write_fleet(Fleet(database, owner, _store_url(store)))
+    path = fleet_home.write_fleet(fleet)
     print_line(f"This machine belongs to the fleet of {owner} ({path}).")
     print_message("Start it: cleared fleet worker. The owner lets it in: cleared fleet trust NAME.")
-
-
-def _store_url(store: str | None) -> str:
-    if store is not None and "://" in store:
-        return store
-    folder = Path(store).absolute() if store is not None else fleet_home.fleet_folder() / "files"
-    return f"file://{folder}"
 
 
 # --- the owner -------------------------------------------------------------------------------------------------
@@ -111,6 +103,9 @@ def add_workspace(
     budget: Annotated[
         int, typer.Option("--budget", metavar="SECONDS", min=0, help="Processor time a day; 0: as much as it needs.")
     ] = 0,
+    rewritten: Annotated[
+        bool, typer.Option("--rewritten", help="Its history was rewritten, and counts as it is now.")
+    ] = False,
     digest: DigestOption = "",
     json: JsonOption = False,
 ) -> None:
@@ -125,13 +120,20 @@ def add_workspace(
     with database:
         fleet_home.check_name(name)
         fleet_owner.require_owner(fleet)
-        address = str(Path(url).absolute()) if Path(url).is_dir() else url
-        root = fleet_owner.open_desk(name, address, branch)
+        address = str(Path(url).absolute()) if Path(url).is_dir() else fleet_home.check_address(url)
+        root = fleet_owner.open_desk(name, address, branch, anew=rewritten)
         host = open_host(root)
         require_trusted(host, digest, f"cleared fleet add {name} {url} --digest ", json=json)
         now = read_clock().now()
         said = fleet_owner.make_statement(
-            host, name, address, branch, now, spread_seconds=spread, budget_seconds=budget
+            host,
+            name,
+            address,
+            branch,
+            now,
+            spread_seconds=spread,
+            budget_seconds=budget,
+            is_rewritten=rewritten,
         )
         is_new = fleet_owner.add_workspace(fleet, database, said, now)
     if json:
@@ -143,14 +145,26 @@ def add_workspace(
 
 
 @app.command("remove")
-def remove_workspace(name: NameArgument) -> None:
+def remove_workspace(
+    name: NameArgument,
+    forget: Annotated[
+        bool, typer.Option("--forget", help="Also where files or runs wait: they are not done any more.")
+    ] = False,
+) -> None:
     """Take a workspace out of the fleet. Its history stays where it is pushed to."""
     refuse_in_job()
     fleet, database = open_fleet()
     with database:
         fleet_owner.require_owner(fleet)
-        if not database.remove_workspace(fleet_home.check_name(name)):
-            raise UsageError(f"the fleet has no workspace {name!r}", remedy="See: cleared fleet list.")
+        waiting = [file.name for file in database.list_files(fleet_home.check_name(name))]
+        waiting += [request.agent for request in database.list_requests(name)]
+        if waiting and not forget:
+            raise PolicyError(
+                f"{count_noun(len(waiting), 'file or run', 'files and runs')} of {name} wait still: "
+                f"{escape_name(', '.join(waiting[:5]))}",
+                remedy="Let a worker do them (cleared fleet worker), or forget them: --forget.",
+            )
+        fleet_owner.remove_workspace(fleet, database, name, read_clock())
     forget_workspace(fleet_home.fleet_folder(), name)
     print_line(f"{name} is not in the fleet any more.")
 
@@ -170,7 +184,7 @@ def trust_worker(
             refuse_in_job()
             found = fleet_owner.find_worker(database, worker)
             fleet_owner.trust_worker(fleet, database, found, read_clock(), revoke=revoke)
-        said, seen = read_workers(fleet.owner, database), database.list_workers()
+        said, seen = read_workers(fleet.owner, database, fleet_home.fleet_folder()), database.list_workers()
     rows = [
         {
             "name": each.name,
@@ -295,86 +309,7 @@ app.command("status")(show_status)
 app.command("queue")(show_queue)
 
 
-@app.command("run")
-def run_agent(
-    name: NameArgument,
-    agent: Annotated[str, typer.Argument(metavar="AGENT", help="The stem of its file in agents/.")],
-    data: Annotated[str | None, typer.Option("--data", metavar="JSON", help="The event's payload.")] = None,
-    key: Annotated[str, typer.Option("--key", metavar="TEXT", help="With the same key it runs once.")] = "",
-    wait: Annotated[
-        float, typer.Option("--wait", metavar="SECONDS", min=0, help="How long to wait for its end.")
-    ] = 60.0,
-    json: JsonOption = False,
-) -> None:
-    """Have an agent run in a workspace, and wait for its end; exits 1 where it failed, 3 where it was refused."""
-    refuse_in_job()
-    fleet, database = open_fleet()
-    with database:
-        database.read_workspace(name)
-        job_queue.refuse_full_queue(database)
-        identity = key or f"fleet-{secrets.token_hex(8)}"
-        payload = parse_payload(data) if data is not None else None
-        request = Request(identity, name, agent, payload, "waiting", "", "")
-        database.add_request(request, current_user(), read_clock().now())
-        with job_queue.open_queue(fleet.database) as queue:
-            job_queue.ask_for_job(queue, name, "run", identity)
-        until = time.monotonic() + wait
-        while (ended := database.read_request(identity)) is not None and ended.status == "waiting":
-            if time.monotonic() > until:
-                raise BusyError(
-                    f"{agent} of {name} has not had its run within {wait:g} seconds; it waits for a worker",
-                    remedy=f"See: cleared fleet status {name}. To ask again for the same run: --key {identity}.",
-                )
-            time.sleep(_POLL_SECONDS)
-    assert ended is not None
-    if json:
-        print_json({"key": identity, "status": ended.status, "said": ended.said, "commit": ended.commit or None})
-    else:
-        print_line(f"{agent}: {ended.status}{f' ({ended.commit[:10]})' if ended.commit else ''}: {ended.said}")
-    if ended.status in ("failed", "refused"):
-        raise typer.Exit(1 if ended.status == "failed" else 3)
-
-
-@app.command("look")
-def look_at_workspaces(
-    names: Annotated[list[str], typer.Argument(metavar="NAME…", help="As cleared fleet list shows them.")],
-) -> None:
-    """Have a worker look at workspaces now: somebody has pushed. For a person, and for the git host's post-receive."""
-    fleet, database = open_fleet()
-    with database, job_queue.open_queue(fleet.database) as queue:
-        for name in names:
-            database.read_workspace(name)
-            job_queue.ask_for_job(queue, name, "push", "")
-    print_line(f"{count_noun(len(names), 'workspace')} will be looked at.")
-
-
-@app.command("drop")
-def drop_files(
-    name: NameArgument,
-    files: Annotated[list[Path], typer.Argument(metavar="FILE…", help="Bank files, as for cleared import.")],
-    json: JsonOption = False,
-) -> None:
-    """Hand files in to a workspace: kept at once, imported by the next worker. The same file twice is one."""
-    refuse_in_job()
-    fleet, database = open_fleet()
-    with database:
-        database.read_workspace(name)
-        job_queue.refuse_full_queue(database)
-        store, dropped = FileStore(fleet.store), []
-        for path in files:
-            try:
-                data = path.read_bytes()
-            except OSError as error:
-                raise UsageError(f"{path} cannot be read: {error.strerror or error}") from None
-            file = DroppedFile(store.put_file(data), path.name, read_clock().now())
-            is_new = database.add_file(name, file, current_user())
-            dropped.append((file, is_new))
-        with job_queue.open_queue(fleet.database) as queue:
-            for file, _ in dropped:
-                job_queue.ask_for_job(queue, name, "file", file.digest)
-    if json:
-        print_json([{"name": file.name, "sha256": file.digest, "new": is_new} for file, is_new in dropped])
-        return
-    new = sum(is_new for _, is_new in dropped)
-    again = f"; {count_noun(len(dropped) - new, 'file')} handed in before" if new < len(dropped) else ""
-    print_line(f"{count_noun(new, 'file')} handed in to {name}{again}")
+app.command("run")(run_agent)
+app.command("drop")(drop_files)
+app.command("withdraw")(withdraw_files)
+app.command("look")(look_at_workspaces)

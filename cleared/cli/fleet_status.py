@@ -16,6 +16,7 @@ from cleared.service.fleet.fleet_database import FleetDatabase
 from cleared.service.fleet.fleet_home import Fleet
 from cleared.service.fleet.fleet_records import WorkspaceRecord
 from cleared.service.fleet.owner_statements import WorkspaceStatement, read_statement, read_workers
+from cleared.workspace.watched_names import escape_name
 
 NameArgument = Annotated[str, typer.Argument(metavar="NAME", help="As cleared fleet list shows it.")]
 
@@ -100,14 +101,14 @@ def show_status(
                 "problems": sum(bool(record.problem) for record in records),
                 "waiting": sum(waiting for waiting, _ in jobs.values()),
                 "doing": sum(doing for _, doing in jobs.values()),
-                "workers": len(read_workers(fleet.owner, database).keys),
+                "workers": len(read_workers(fleet.owner, database, fleet_home.fleet_folder()).keys),
             }
     if json:
         print_json(row)
         return
     for key, value in row.items():
         if key == "files":
-            value = ", ".join(each["name"] for each in value) or "none wait"
+            value = ", ".join(f"{escape_name(each['name'])} ({each['sha256'][:8]})" for each in value) or "none wait"
         print_line(f"{key.replace('_', ' ')}: {value if value is not None else '-'}")
 
 
@@ -117,6 +118,8 @@ def show_queue(
     """Show the jobs that wait, and those that are on."""
     _, database = open_fleet()
     with database:
+        if name:
+            database.read_workspace(name)
         rows = [
             {"workspace": workspace, "waiting": waiting, "doing": doing}
             for workspace, (waiting, doing) in sorted(database.count_jobs().items())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 from collections.abc import Callable
 from pathlib import Path
 
@@ -11,6 +12,7 @@ from cleared.changes.host_cache import HostCache
 from cleared.git import Repository, Snapshot
 from cleared.triggers.agent_triggers import TriggerIndex
 from cleared.triggers.pending_deliveries import Inbox
+from cleared.workspace.settings.setting_keys import to_plain_values
 
 
 class WorkspaceView:
@@ -24,6 +26,9 @@ class WorkspaceView:
         self.repo = Repository.open(root, for_writing=False)
         self.inbox = Inbox(self.host.layout.state_dir)
         self.triggers = TriggerIndex()
+        self._described: Host | None = None
+        """The workspace with the settings whose digest is ``_settings``."""
+        self._settings = ""
         self.head = ""
         """The commit that was read last; empty where the next step is to read the commit in any case."""
 
@@ -68,7 +73,9 @@ class WorkspaceView:
 
     def agent_version(self, agent: str) -> str:
         """Another text after each change of the agent's script or of the settings: a file that the agent could do
-        nothing with may be worth another try."""
+        nothing with may be worth another try. The same on each machine."""
         listener = self.triggers.listeners.get(agent)
-        stamp = self._host_cache.stamp
-        return hashlib.sha256(f"{listener.blob if listener else ''} {stamp}".encode()).hexdigest()[:16]
+        if self._described is not self.host:
+            self._described, text = self.host, json.dumps(to_plain_values(self.host.config), default=str)
+            self._settings = hashlib.sha256(text.encode()).hexdigest()
+        return hashlib.sha256(f"{listener.blob if listener else ''} {self._settings}".encode()).hexdigest()[:16]

@@ -4,6 +4,7 @@ their own."""
 from __future__ import annotations
 
 import fcntl
+import json
 import os
 import shutil
 import signal
@@ -151,9 +152,12 @@ class FleetOfOne:
 
 def read_owner(home: Path) -> str:
     """The public key of the fleet's owner."""
-    import json
+    return read_fact(home, "owner")
 
-    return str(json.loads((home / "fleet.json").read_bytes())["owner"])
+
+def read_fact(home: Path, name: str) -> str:
+    """What a machine has written down of its fleet."""
+    return str(json.loads((home / "fleet.json").read_bytes())[name])
 
 
 def end(process: subprocess.Popen[bytes], number: int = signal.SIGTERM) -> str:

@@ -186,8 +186,8 @@ class FleetDatabase:
         )
         return bool(rows[0][0])
 
-    def remove_workspace(self, name: str) -> bool:
-        return bool(self._run("DELETE FROM fleet_workspaces WHERE name = %s RETURNING name", name))
+    def remove_workspace(self, name: str) -> None:
+        self._run("DELETE FROM fleet_workspaces WHERE name = %s", name)
 
     def read_workspace(self, name: str) -> WorkspaceRecord:
         """Raises ``UsageError`` where the fleet has none of this name."""
@@ -228,16 +228,19 @@ class FleetDatabase:
         rows = self._run("SELECT min(due) FROM fleet_workspaces WHERE asked_due IS DISTINCT FROM due")
         return rows[0][0] if rows else None
 
-    def save_job(self, name: str, *, state: bytes, head: str, due: datetime | None, now: datetime, cards: int) -> None:
-        """A job has ended well."""
+    def save_job(
+        self, name: str, *, state: bytes, head: str, due: datetime | None, now: datetime, cards: int, problem: str
+    ) -> None:
+        """A job has ended. ``problem``: what of it could not be done, empty where all was."""
         self._run(
-            "UPDATE fleet_workspaces SET state = %s, head = %s, due = %s, looked_at = %s, cards = %s, problem = '', "
+            "UPDATE fleet_workspaces SET state = %s, head = %s, due = %s, looked_at = %s, cards = %s, problem = %s, "
             "failures = 0, asked_due = NULL WHERE name = %s",
             state,
             head,
             due,
             now,
             cards,
+            problem[:2_000],
             name,
         )
 
@@ -255,9 +258,6 @@ class FleetDatabase:
             name,
         )
 
-    def set_due(self, name: str, due: datetime) -> None:
-        self._run("UPDATE fleet_workspaces SET due = %s WHERE name = %s", due, name)
-
     def add_spending(self, name: str, now: datetime, seconds: float) -> None:
         """A job took so many processor seconds."""
         day = now.date()
@@ -272,18 +272,33 @@ class FleetDatabase:
 
     # --- files and requests ------------------------------------------------------------------------------------
 
-    def add_file(self, workspace: str, file: DroppedFile, by: str) -> bool:
-        """Whether it is new: the same content is handed in once, whatever its name."""
-        rows = self._run(
-            "INSERT INTO fleet_files (workspace, digest, name, dropped_by, at) VALUES (%s, %s, %s, %s, %s) "
-            "ON CONFLICT DO NOTHING RETURNING digest",
-            workspace,
-            file.digest,
-            file.name,
-            by,
-            file.at,
-        )
-        return bool(rows)
+    def add_file(self, workspace: str, file: DroppedFile, by: str) -> str:
+        """Hand a file in: the same content once. Returns *new*, *renamed* where it waits under another name, or *known*
+        where it waits or was dealt with."""
+        with self.transaction():
+            self._run("SELECT pg_advisory_xact_lock(hashtext(%s))", f"cleared fleet files {workspace}")
+            known = self._run(
+                "SELECT name, settled FROM fleet_files WHERE workspace = %s AND digest = %s", workspace, file.digest
+            )
+            taken = self._run(
+                "SELECT 1 FROM fleet_files WHERE workspace = %s AND name = %s AND digest <> %s",
+                workspace,
+                file.name,
+                file.digest,
+            )
+            name = f"{file.digest[:8]}-{file.name}" if taken else file.name
+            if known and (known[0][1] or known[0][0] == name):
+                return "known"
+            self._run(
+                "INSERT INTO fleet_files (workspace, digest, name, dropped_by, at) VALUES (%s, %s, %s, %s, %s) "
+                "ON CONFLICT (workspace, digest) DO UPDATE SET name = excluded.name",
+                workspace,
+                file.digest,
+                name,
+                by,
+                file.at,
+            )
+        return "renamed" if known else "new"
 
     def list_files(self, workspace: str, *, waiting: bool = True) -> list[DroppedFile]:
         """The dropped files, oldest first."""
@@ -301,6 +316,12 @@ class FleetDatabase:
             what,
             workspace,
             file.digest,
+        )
+
+    def remove_file(self, workspace: str, file: DroppedFile) -> None:
+        """Forget a file that waits."""
+        self._run(
+            "DELETE FROM fleet_files WHERE workspace = %s AND digest = %s AND settled = ''", workspace, file.digest
         )
 
     def add_request(self, request: Request, by: str, now: datetime) -> None:
@@ -364,5 +385,5 @@ def _first_line(error: Exception) -> str:
 def _unreachable(error: Exception) -> WorkspaceError:
     return WorkspaceError(
         f"the fleet's database cannot be reached: {_first_line(error)}",
-        remedy="Look whether PostgreSQL is up, and whether the URL is right: cleared fleet join.",
+        remedy="Look whether PostgreSQL is up, and whether the URL is right.",
     )

@@ -5,14 +5,16 @@ from __future__ import annotations
 import json
 import os
 import re
+from contextlib import suppress
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Final
+from urllib.parse import urlsplit
 
 from msgspec import Struct
 from msgspec.structs import asdict
 
-from cleared.base.errors import Place, UsageError, WorkspaceError
+from cleared.base.errors import ClearedError, Place, UsageError, WorkspaceError
 from cleared.base.safe_files import write_atomic
 from cleared.workspace.location import cleared_home
 
@@ -21,6 +23,7 @@ _FOLDER: Final = "fleet"
 DATABASE: Final = "CLEARED_FLEET_DATABASE"
 """The variable that names the database, where a file should not."""
 _PACKAGES: Final = ("procrastinate", "psycopg", "obstore")
+_KEY: Final = re.compile(r"ed25519:[A-Za-z0-9+/]{43}=")
 _NAME: Final = re.compile(r"[a-z0-9][a-z0-9_-]{0,62}")
 
 
@@ -49,6 +52,36 @@ def check_name(name: str) -> str:
             f"{name!r} is no name for a workspace", remedy="Take small letters, digits, - and _; at most 63 of them."
         )
     return name
+
+
+def check_owner(owner: str) -> str:
+    """The public key of a fleet's owner, as it is. Raises ``UsageError`` where it is none."""
+    if _KEY.fullmatch(owner) is None:
+        raise UsageError(
+            f"{owner[:80]!r} is no public key", remedy="Take the one that cleared fleet init has printed: ed25519:…"
+        )
+    return owner
+
+
+def check_address(url: str) -> str:
+    """Where a history is pushed to, as it is. Raises ``UsageError`` where it holds a password: everybody who asks how
+    the fleet is would see it."""
+    parts = urlsplit(url) if "://" in url else None
+    if parts is not None and parts.password is not None:
+        raise UsageError(
+            "the address holds a password, which everybody would see",
+            remedy="Leave it out: git has credential helpers, and ssh keys.",
+        )
+    return url
+
+
+def choose_store(store: str | None) -> str:
+    """The URL of the object store: what is named, else the one that this machine has, else a folder of its own."""
+    if store is None:
+        with suppress(ClearedError):
+            return read_fleet().store
+        return f"file://{fleet_folder() / 'files'}"
+    return store if "://" in store else f"file://{Path(store).absolute()}"
 
 
 def fleet_folder() -> Path:

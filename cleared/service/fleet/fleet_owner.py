@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import shutil
+from collections.abc import Callable
+from contextlib import suppress
 from datetime import datetime, timedelta
+from itertools import count
 from pathlib import Path
 from typing import Final
 
 from msgspec.structs import replace
 
-from cleared.base.clock import Clock, format_iso
+from cleared.base.clock import Clock
 from cleared.base.errors import Place, PolicyError, UsageError, WorkspaceError
 from cleared.changes.host import Host, current_user
 from cleared.git import Snapshot
@@ -17,11 +21,14 @@ from cleared.service.fleet.fleet_database import FleetDatabase
 from cleared.service.fleet.fleet_home import Fleet, fleet_folder
 from cleared.service.fleet.fleet_records import Worker
 from cleared.service.fleet.job_queue import apply_schema
+from cleared.service.fleet.object_store import FileStore
 from cleared.service.fleet.owner_statements import (
     WorkersStatement,
     WorkspaceStatement,
+    read_remembered_workers,
     read_statement,
     read_workers,
+    restore_workers,
     sign_statement,
     sign_workers,
 )
@@ -29,7 +36,10 @@ from cleared.service.fleet.worker_clone import REMOTE, clone_books
 from cleared.trust.approval_record import WORKSPACE
 from cleared.trust.keys import Key, own_key, run_public_key
 from cleared.trust.trust_store import is_workspace_id, load_trust
+from cleared.workspace.location import CONFIG_NAME
 
+_OWNER: Final = "owner"
+"""The fact of whose fleet the database has. It decides nothing."""
 DESK: Final = "desk"
 """The folder of the owner's own clones: they are looked at, and decided in, here."""
 
@@ -37,9 +47,17 @@ DESK: Final = "desk"
 def begin_fleet(database_url: str, store: str) -> Fleet:
     """Make the tables, where there are none. Raises ``ClearedError`` where that cannot be done."""
     key = _owner_key(create=True)
+    FileStore(store)
     with FleetDatabase.connect(database_url) as database:
         apply_schema(database_url)
         database.make_tables()
+        if (owner := database.read_fact(_OWNER) or key.public) != key.public:
+            raise PolicyError(
+                f"the database has the fleet of another owner: {owner}",
+                remedy="Take a database of its own. To be a worker of that fleet: cleared fleet join.",
+            )
+        database.write_fact(_OWNER, key.public)
+        restore_workers(database, fleet_folder())
     return Fleet(database_url, key.public, store)
 
 
@@ -65,19 +83,43 @@ def require_owner(fleet: Fleet) -> Key:
 # --- workspaces ------------------------------------------------------------------------------------------------
 
 
-def open_desk(name: str, url: str, branch: str) -> Path:
-    """The owner's clone of a workspace, made where there is none of that address."""
+def open_desk(name: str, url: str, branch: str, *, anew: bool = False) -> Path:
+    """The owner's clone of a workspace, made where there is none of that address. ``anew``: beside the one that is
+    there. Raises ``WorkspaceError`` where no books lie at that address."""
     root = fleet_folder() / DESK / name
-    clone_books(root, url, branch)
+    fleet_folder().mkdir(mode=0o700, parents=True, exist_ok=True)
+    fleet_folder().chmod(0o700)
+    if anew and root.exists():
+        number = next(n for n in count(1) if not root.with_name(f"{name}.before-{n}").exists())
+        root.rename(root.with_name(f"{name}.before-{number}"))
+    is_new = clone_books(root, url, branch)
+    if not (root / CONFIG_NAME).is_file():
+        if is_new:
+            shutil.rmtree(root)
+        raise WorkspaceError(
+            f"there are no books on its branch {branch}: config.yaml is missing",
+            place=Place(url),
+            remedy="Make a workspace (cleared init), and push it there first.",
+        )
     return root
 
 
 def make_statement(
-    host: Host, name: str, url: str, branch: str, now: datetime, *, spread_seconds: int, budget_seconds: int
+    host: Host,
+    name: str,
+    url: str,
+    branch: str,
+    now: datetime,
+    *,
+    spread_seconds: int,
+    budget_seconds: int,
+    is_rewritten: bool = False,
 ) -> WorkspaceStatement:
-    """What the owner says of a workspace: that whoever is trusted in their clone of it is trusted by workers, too."""
+    """What the owner says of a workspace: that whoever is trusted in their clone of it is trusted by workers, too.
+    ``is_rewritten``: and that its history counts, though it was rewritten."""
     with host.open_for_reading() as repo:
-        data = Snapshot(repo, repo.read_head()).read_file(WORKSPACE)
+        head = repo.read_head()
+        data, rewritten = Snapshot(repo, head).read_file(WORKSPACE), head if is_rewritten else ""
         refuse_unfenced(repo, RemoteBranch(REMOTE, branch))
     books = (data or b"").decode("ascii", "replace").strip()
     if not is_workspace_id(books):
@@ -99,7 +141,8 @@ def make_statement(
         newest=trust.newest,
         spread_seconds=spread_seconds,
         budget_seconds=budget_seconds,
-        at=now.isoformat(),
+        rewritten=rewritten,
+        at=_format_time(now),
     )
 
 
@@ -112,14 +155,19 @@ def add_workspace(fleet: Fleet, database: FleetDatabase, said: WorkspaceStatemen
         except PolicyError:  # somebody else wrote it, and it counts nowhere
             continue
         if record.name == said.name and said.at <= other.at:  # of two, the later counts
-            said = replace(said, at=(datetime.fromisoformat(other.at) + timedelta(microseconds=1)).isoformat())
+            said = replace(said, at=_right_after(other.at))
         if record.name != said.name and other.books == said.books:
             raise UsageError(
                 f"the fleet has these books already, as {record.name}: two workers would run them at once",
                 remedy=f"Take the other away first: cleared fleet remove {record.name}.",
             )
+    workers = read_workers(fleet.owner, database, fleet_folder())
+    if said.at <= workers.removed.get(said.name, ""):
+        said = replace(said, at=_right_after(workers.removed[said.name]))
     is_new = database.add_workspace(said.name, sign_statement(key, said), now)
-    trust_runs_here(said.books, read_workers(fleet.owner, database))
+    if said.rewritten:
+        database.save_head(said.name, "")
+    trust_runs_here(said.books, workers)
     return is_new
 
 
@@ -147,14 +195,55 @@ def find_worker(database: FleetDatabase, text: str) -> Worker:
 
 def trust_worker(fleet: Fleet, database: FleetDatabase, worker: Worker, clock: Clock, *, revoke: bool = False) -> None:
     """Let a worker run the workspaces; ``revoke``: not any more. What it pushed before goes on counting."""
-    key = require_owner(fleet)
-    with database.transaction():
-        workers = read_workers(fleet.owner, database)
-        keys = {k: name for k, name in workers.keys.items() if k != worker.key}
-        revoked = {k: name for k, name in workers.revoked.items() if k != worker.key}
+
+    def change(said: WorkersStatement) -> WorkersStatement:
+        keys = {k: name for k, name in said.keys.items() if k != worker.key}
+        revoked = {k: name for k, name in said.revoked.items() if k != worker.key}
         (revoked if revoke else keys)[worker.key] = worker.name
-        said = WorkersStatement(keys=keys, revoked=revoked, at=format_iso(clock.now()))
-        sign_workers(key, database, said)
-        records = database.list_workspaces()
-    for record in records:
-        trust_runs_here(read_statement(fleet.owner, record.signed, WorkspaceStatement).books, said)
+        return replace(said, keys=keys, revoked=revoked)
+
+    said = _say_of_workers(fleet, database, clock, change)
+    for record in database.list_workspaces():
+        with suppress(PolicyError):  # somebody else wrote it, and it counts nowhere
+            trust_runs_here(read_statement(fleet.owner, record.signed, WorkspaceStatement).books, said)
+
+
+def remove_workspace(fleet: Fleet, database: FleetDatabase, name: str, clock: Clock) -> None:
+    """Take a workspace out; what was said of it before counts no more."""
+    at = _format_time(clock.now())
+    with suppress(PolicyError):
+        at = max(at, read_statement(fleet.owner, database.read_workspace(name).signed, WorkspaceStatement).at)
+
+    def change(said: WorkersStatement) -> WorkersStatement:
+        return replace(said, removed={**said.removed, name: at})
+
+    with database.transaction():
+        _say_of_workers(fleet, database, clock, change)
+        database.remove_workspace(name)
+
+
+def _say_of_workers(
+    fleet: Fleet, database: FleetDatabase, clock: Clock, change: Callable[[WorkersStatement], WorkersStatement]
+) -> WorkersStatement:
+    """Change what the owner has said last; where the database has lost it, what this machine remembers."""
+    key, folder = require_owner(fleet), fleet_folder()
+    with database.transaction():
+        try:
+            before = read_workers(fleet.owner, database, folder)
+        except PolicyError:
+            before = read_remembered_workers(fleet.owner, folder)
+        at = _format_time(clock.now())
+        if at <= before.at:  # of two, the later counts
+            at = _right_after(before.at)
+        said = replace(change(before), at=at)
+        sign_workers(key, database, said, folder)
+    return said
+
+
+def _format_time(at: datetime) -> str:
+    """So that of two texts the later is the greater."""
+    return at.isoformat(timespec="microseconds")
+
+
+def _right_after(at: str) -> str:
+    return _format_time(datetime.fromisoformat(at) + timedelta(microseconds=1))

@@ -36,7 +36,8 @@ class WorkspaceRecord(Struct, frozen=True):
 
 
 class DroppedFile(Struct, frozen=True):
-    """A file that was handed in. ``settled``: what became of it, empty while it waits."""
+    """A file that was handed in. ``name``: where it is put in the drop folder, no two of a workspace in the same place.
+    ``settled``: what became of it, empty while it waits."""
 
     digest: str
     name: str
@@ -45,7 +46,7 @@ class DroppedFile(Struct, frozen=True):
 
 
 class Request(Struct, frozen=True):
-    """A run that a person asked for. ``status``: waiting, succeeded, failed, waiting-for-answer or refused."""
+    """A run that a person asked for. ``status``: waiting, succeeded, failed, asks (a person) or refused."""
 
     id: str
     workspace: str

@@ -6,13 +6,16 @@ A file is named by its digest, so that it is there before its job is, and once.
 from __future__ import annotations
 
 import hashlib
+import re
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from cleared.base.errors import Place, WorkspaceError
 
 if TYPE_CHECKING:
     from obstore.store import ObjectStore
+
+_DIGEST: Final = re.compile(r"[0-9a-f]{64}")
 
 
 class FileStore:
@@ -38,6 +41,10 @@ class FileStore:
         """Raises ``WorkspaceError`` where it is not there, or another content than its name says."""
         import obstore
 
+        if _DIGEST.fullmatch(digest) is None:
+            raise WorkspaceError(
+                f"{digest[:80]!r} is no digest of a file", remedy="Look who has changed the fleet's database."
+            )
         try:
             data = bytes(obstore.get(self._store, digest).bytes())
         except (obstore.exceptions.BaseError, OSError) as error:

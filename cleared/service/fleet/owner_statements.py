@@ -8,18 +8,21 @@ approve anything, nor let a worker in.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Final, TypeVar
 
 import msgspec
 from msgspec import Struct
 
 from cleared.base.errors import PolicyError
+from cleared.base.safe_files import write_atomic
 from cleared.service.fleet.fleet_database import FleetDatabase
 from cleared.service.fleet.fleet_records import SignedStatement
 from cleared.trust.keys import Key, verify_signature
 
 _PREFIX: Final = b"cleared fleet\n"
 _WORKERS: Final = "workers"
+_REMEMBERED: Final = "workers-said"
 _T = TypeVar("_T", "WorkspaceStatement", "WorkersStatement")
 
 
@@ -44,15 +47,19 @@ class WorkspaceStatement(Struct, frozen=True, kw_only=True, tag="workspace"):
     """Within how many seconds the times of its schedules are spread, so that not all workspaces begin at once."""
     budget_seconds: int = 0
     """Processor seconds that its jobs may take on one day (UTC); 0: as many as they need."""
+    rewritten: str = ""
+    """The commit from which on the owner has taken over a history that was rewritten."""
     at: str
 
 
 class WorkersStatement(Struct, frozen=True, kw_only=True, tag="workers"):
     """The workers of the fleet. ``keys``: public key of a worker's runs → its name. ``revoked``: those that may do
-    nothing any more: what they pushed before goes on counting."""
+    nothing any more: what they pushed before goes on counting. ``removed``: name of a workspace that was taken out →
+    when that was said: what was said of it before counts no more."""
 
     keys: Mapping[str, str] = {}
     revoked: Mapping[str, str] = {}
+    removed: Mapping[str, str] = {}
     at: str = ""
 
 
@@ -87,17 +94,51 @@ def require_trusted_worker(workers: WorkersStatement, key: str) -> None:
         )
 
 
-def sign_workers(key: Key, database: FleetDatabase, said: WorkersStatement) -> None:
-    """Say in the database which workers the fleet has."""
+def sign_workers(key: Key, database: FleetDatabase, said: WorkersStatement, folder: Path) -> None:
+    """Say in the database which workers the fleet has, and remember it in ``folder``."""
     signed = sign_statement(key, said)
-    database.write_fact(_WORKERS, f"{signed.text.decode()}\n{signed.signature}")
+    text = f"{signed.text.decode()}\n{signed.signature}"
+    database.write_fact(_WORKERS, text)
+    write_atomic(folder / _REMEMBERED, text.encode())
 
 
-def read_workers(owner: str, database: FleetDatabase) -> WorkersStatement:
-    """The workers of the fleet; none where nothing was said yet. Raises ``PolicyError`` as ``read_statement`` does."""
-    text, _, signature = (database.read_fact(_WORKERS) or "").partition("\n")
-    return (
-        read_statement(owner, SignedStatement(text.encode(), signature), WorkersStatement)
-        if text
-        else WorkersStatement()
-    )
+def read_workers(owner: str, database: FleetDatabase, folder: Path) -> WorkersStatement:
+    """The workers of the fleet, as the owner has said last; none where nothing was said yet. This machine remembers it
+    in ``folder``.
+
+    Raises ``PolicyError`` where it was not the owner, or the database has what they said before.
+    """
+    said = _parse_workers(owner, database.read_fact(_WORKERS) or "")
+    last = read_remembered_workers(owner, folder)
+    if said.at < last.at:
+        raise PolicyError(
+            f"the owner has said something else of the workers on {last.at}, and the database has what was said on "
+            f"{said.at or 'no day'}",
+            remedy="Look who has changed the database. The owner says it again: cleared fleet trust WORKER.",
+        )
+    if said.at != last.at:
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        write_atomic(folder / _REMEMBERED, (database.read_fact(_WORKERS) or "").encode())
+    return said
+
+
+def restore_workers(database: FleetDatabase, folder: Path) -> None:
+    """Where the database has lost it, say again what this machine has said or heard last."""
+    path = folder / _REMEMBERED
+    if database.read_fact(_WORKERS) is None and path.exists():
+        database.write_fact(_WORKERS, path.read_text("utf-8"))
+
+
+def read_remembered_workers(owner: str, folder: Path) -> WorkersStatement:
+    """What this machine has heard last of the owner."""
+    try:
+        return _parse_workers(owner, (folder / _REMEMBERED).read_text("utf-8"))
+    except (FileNotFoundError, PolicyError):  # of another owner: this machine has changed fleets
+        return WorkersStatement()
+
+
+def _parse_workers(owner: str, fact: str) -> WorkersStatement:
+    text, _, signature = fact.partition("\n")
+    if not text:
+        return WorkersStatement()
+    return read_statement(owner, SignedStatement(text.encode(), signature), WorkersStatement)

@@ -13,7 +13,7 @@ import threading
 from contextlib import suppress
 from datetime import timedelta
 from functools import partial
-from multiprocessing import connection
+from multiprocessing import connection, forkserver
 from typing import TYPE_CHECKING, Any, Final
 
 from cleared import __version__
@@ -71,12 +71,22 @@ class FleetWorker:
             database.check_version()
             introduce_worker(database, self._clock)
             self._require_trust(database)
+        self._start_forking()
         asyncio.run(self._run())
         if self._revoked is not None:
             raise self._revoked
 
+    def _start_forking(self) -> None:
+        """Start the process that jobs are forked off. The terminal's Ctrl-C is nothing to it, not while it imports
+        either."""
+        before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+        try:
+            forkserver.ensure_running()
+        finally:
+            signal.signal(signal.SIGINT, before)
+
     def _require_trust(self, database: FleetDatabase) -> None:
-        require_trusted_worker(read_workers(self._fleet.owner, database), run_public_key(self._folder))
+        require_trusted_worker(read_workers(self._fleet.owner, database, self._folder), run_public_key(self._folder))
 
     async def _run(self) -> None:
         from procrastinate import PsycopgConnector
@@ -219,9 +229,10 @@ class _LineHandler(logging.Handler):
 
 def show_library_log() -> None:
     """Have the libraries of the queue say what is wrong, as this program does."""
-    for name in ("procrastinate", "psycopg.pool"):
+    for name, level in (("procrastinate", logging.CRITICAL), ("procrastinate.worker", logging.WARNING)):
         log = logging.getLogger(name)
-        log.handlers, log.propagate = [_LineHandler(logging.WARNING)], False
+        log.handlers, log.propagate = [_LineHandler(level)], False
+    logging.getLogger("psycopg.pool").disabled = True  # what is away is said once, by who looks for what is due
 
 
 async def _wait_for(event: asyncio.Event) -> None:

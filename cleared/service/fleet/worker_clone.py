@@ -7,6 +7,7 @@ import os
 import shutil
 from collections.abc import Collection
 from contextlib import suppress
+from datetime import datetime
 from pathlib import Path
 from typing import Final
 
@@ -46,18 +47,22 @@ class WorkerClone:
         """Forget the clone, so that the next job makes it again."""
         shutil.rmtree(self.root, ignore_errors=True)
 
-    def follow_pushed(self, host: Host, known: str, revoked: Collection[str]) -> str:
+    def follow_pushed(self, host: Host, known: str, revoked: Collection[str], rewritten: str = "") -> str:
         """Set branch and files to what was pushed, and discard what was not; the commit. ``known``: the commit that the
-        fleet saw last.
+        fleet saw last; ``rewritten``: see ``WorkspaceStatement``.
 
         Raises ``PolicyError`` where that is in the history no more, or a revoked worker has pushed since.
         """
         with host.open_for_reading() as repo:
-            theirs = fetch_branch(repo, self._branch)
+            try:
+                theirs = fetch_branch(repo, self._branch)
+            except WorkspaceError as error:
+                remedy = "It is tried again. Look whether this worker reaches the git host."
+                raise WorkspaceError(error.message, place=Place(self._url), remedy=remedy) from None
         if theirs is None:
             raise WorkspaceError(f"the branch {self._branch.name} is gone", place=Place(self._url))
         with host.open_for_writing("set to what was pushed") as repo:
-            self._refuse_taken_back(repo, known, theirs, revoked)
+            self._refuse_taken_back(repo, known, theirs, revoked, rewritten)
             self._remove_untracked(repo)
             own = repo.read_head()
             if own != theirs:
@@ -72,10 +77,22 @@ class WorkerClone:
         """Push what was committed, plainly: the commit, and whether it is there now; else somebody was faster."""
         with host.open_for_reading() as repo:
             head = repo.read_head()
-            return head, push_commit(repo, self._branch, head)
+            try:
+                return head, push_commit(repo, self._branch, head)
+            except WorkspaceError as error:
+                raise WorkspaceError(
+                    error.message,
+                    place=Place(self._url),
+                    remedy="It is tried again. Look whether this worker may push there (its key, the hooks there).",
+                ) from None
 
-    def _refuse_taken_back(self, repo: Repository, known: str, theirs: str, revoked: Collection[str]) -> None:
-        if known and known != theirs and not _is_ancestor(repo, known, theirs):
+    def _refuse_taken_back(
+        self, repo: Repository, known: str, theirs: str, revoked: Collection[str], rewritten: str
+    ) -> None:
+        is_taken_over = (
+            bool(rewritten) and _is_ancestor(repo, rewritten, theirs) and not _is_ancestor(repo, rewritten, known)
+        )
+        if known and known != theirs and not _is_ancestor(repo, known, theirs) and not is_taken_over:
             raise PolicyError(
                 f"the history that was pushed has lost the commit {known[:10]}, so nothing is run",
                 place=Place(self._url),
@@ -103,17 +120,18 @@ class WorkerClone:
                 with suppress(OSError):
                     path.unlink()
 
-    def put_file(self, folder: str, name: str, data: bytes) -> Path:
-        """Put a dropped file where the service looks for it."""
+    def put_file(self, folder: str, name: str, data: bytes, at: datetime) -> Path:
+        """Put a dropped file where the service looks for it. ``at``: when it was dropped, its time on each worker."""
         path = self.root / folder / name
         write_atomic(path, data, fsync=False)
+        os.utime(path, (at.timestamp(), at.timestamp()))
         return path
 
 
 def clone_books(root: Path, url: str, branch: str) -> bool:
     """Clone into ``root``, where there is no clone of that address yet; whether it was made. It runs nothing and
     follows no link of what is cloned. Raises ``WorkspaceError`` where it cannot be reached."""
-    if (root / ".git").is_dir() and _read_address(root) == url:
+    if (root / ".git").is_dir() and _read_address(root) == (url, branch):
         return False
     shutil.rmtree(root, ignore_errors=True)
     root.mkdir(parents=True)
@@ -140,8 +158,12 @@ def _fetch_first(repo: Repository, url: str, branch: str) -> str:
     return commit
 
 
-def _read_address(root: Path) -> str:
-    return Git(root).run("config", "--get", f"remote.{REMOTE}.url", check=False).decode("utf-8", "replace").strip()
+def _read_address(root: Path) -> tuple[str, str]:
+    """Which branch of which repository is cloned there."""
+    git = Git(root)
+    url = git.run("config", "--get", f"remote.{REMOTE}.url", check=False).decode("utf-8", "replace").strip()
+    branch = git.run("symbolic-ref", "--short", "HEAD", check=False).decode("utf-8", "replace").strip()
+    return url, branch
 
 
 def _is_ancestor(repo: Repository, commit: str, of: str) -> bool:

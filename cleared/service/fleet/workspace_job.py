@@ -26,7 +26,9 @@ from cleared.base.clock import Clock, clock_from
 from cleared.base.errors import ClearedError, PolicyError, UsageError, WorkspaceError
 from cleared.changes.consumed_events import AlreadyRun
 from cleared.changes.host import Host
+from cleared.changes.record_sources import CommittedSource
 from cleared.changes.workspace_opening import open_workspace
+from cleared.domains.installed_domains import load_domains
 from cleared.gate.manual_runs import run_command
 from cleared.git import Snapshot
 from cleared.sandbox.schedule import jitter_seconds
@@ -51,10 +53,12 @@ from cleared.service.spans import SpanExporter
 from cleared.service.waiting_cards import read_waiting_cards
 from cleared.service.workspace_actions import WorkspaceActions
 from cleared.service.workspace_service import WorkspaceService
+from cleared.triggers.pending_deliveries import peek_deliveries
 from cleared.triggers.service_log import ServiceLog
 from cleared.triggers.service_notices import report_push_rejections
 from cleared.trust.keys import run_public_key
 from cleared.workspace.lock import ensure_state_dir
+from cleared.workspace.watched_names import escape_name
 
 TURN_SECONDS: Final = 30.0
 """After this long, a job lets other workspaces have their turn."""
@@ -112,6 +116,7 @@ class WorkspaceJob:
         self._database, self._order, self._clock, self._tell = database, order, clock, say
         self._folder = Path(order.folder)
         self._files: list[tuple[DroppedFile, Path]] = []
+        self._problems: list[str] = []
         self._pushed = ""
 
     def _say(self, text: str) -> None:
@@ -126,7 +131,12 @@ class WorkspaceJob:
                 f"what the database has under {record.name} is what the owner said of {said.name}; nothing is run",
                 remedy="Look who has changed the database. The owner says it again: cleared fleet add.",
             )
-        workers = read_workers(owner, self._database)
+        workers = read_workers(owner, self._database, self._folder)
+        if said.at <= workers.removed.get(said.name, ""):
+            raise PolicyError(
+                f"the owner has taken {said.name} out of the fleet on {workers.removed[said.name]}, so nothing is run",
+                remedy="Look who has changed the database. The owner takes it in again: cleared fleet add.",
+            )
         require_trusted_worker(workers, run_public_key(self._folder))
         now = self._clock.now()
         if said.budget_seconds and record.spent_day == now.date() and record.spent_seconds >= said.budget_seconds:
@@ -156,6 +166,7 @@ class WorkspaceJob:
         """A card, where it can be pushed; what the owner sees in any case is the problem of the workspace."""
         host = self._open_host(clone.root)
         self._pushed = clone.follow_pushed(host, record.head, workers.revoked)
+        self._files = []  # of what was discarded
         report_push_rejections(host, PUSH_TRIES, self._clock.now().date().isoformat())
         with suppress(PushedMeanwhile):
             self._push(host, clone)
@@ -177,7 +188,7 @@ class WorkspaceJob:
             if spans is not None:
                 ending.callback(spans.close)
             host = actions.open_host()
-            self._pushed = clone.follow_pushed(host, record.head, workers.revoked)
+            self._pushed = clone.follow_pushed(host, record.head, workers.revoked, said.rewritten)
             host.close()
             host = actions.open_host()  # other settings may be in force
             state_dir = host.layout.state_dir
@@ -193,16 +204,30 @@ class WorkspaceJob:
             self._save(record.name, host, due, said.spread_seconds)
 
     def _put_files(self, host: Host, clone: WorkerClone) -> None:
-        """Put the dropped files that wait where the service looks for them."""
-        self._files = []
-        store = None
-        for file in self._database.list_files(self._order.workspace):
-            store = store or FileStore(self._order.fleet.store)
+        """Put the dropped files that wait where the service looks for them; what cannot be read keeps no other back."""
+        self._files, self._problems = [], []
+        waiting = self._database.list_files(self._order.workspace)
+        if not waiting:
+            return
+        store, imported = FileStore(self._order.fleet.store), self._list_imported(host)
+        for file in waiting:
+            if file.digest in imported:  # by a job that ended after its push
+                self._database.settle_file(self._order.workspace, file, "imported")
+                continue
             name = file.name if "/" not in file.name and not file.name.startswith(".") else file.digest
-            if any(path.name == name for _, path in self._files):  # the same name, with another content
-                name = f"{file.digest[:8]}-{name}"
-            data = store.read_file(file.digest)
-            self._files.append((file, clone.put_file(host.layout.import_dir, name, data)))
+            try:
+                data = store.read_file(file.digest)
+            except WorkspaceError as error:
+                self._problems.append(f"{escape_name(file.name)} was not handed in: {error}")
+                continue
+            self._files.append((file, clone.put_file(host.layout.import_dir, name, data, file.at)))
+
+    def _list_imported(self, host: Host) -> set[str]:
+        with host.open_for_reading() as repo:
+            source = CommittedSource(Snapshot(repo, self._pushed))
+            return {
+                file.sha256 for domain in load_domains() for file in domain.read_imported_files(source, host.layout)
+            }
 
     def _serve(self, service: WorkspaceService, actions: WorkspaceActions, clone: WorkerClone) -> datetime | None:
         """Do what is due; when there is something to do again."""
@@ -231,6 +256,8 @@ class WorkspaceJob:
             result = run_command(service.host, request.agent, data=request.payload, key=request.id)
             status, said = result.status, str(result.error) if result.error is not None else result.message
             commit = result.commits[0] if result.commits else ""
+            if status == "waiting":
+                status, said = "asks", result.cards[0].title if result.cards else "it waits for an answer"
         except AlreadyRun as error:
             status, said = "succeeded", str(error)
         except (PolicyError, UsageError) as error:
@@ -248,18 +275,32 @@ class WorkspaceJob:
             raise PushedMeanwhile
         self._pushed = head
         self._database.save_head(self._order.workspace, head)
+        self._settle_files()
+
+    def _settle_files(self) -> None:
+        """What was pushed has taken these files in, or has set them aside."""
+        for file, path in self._files:
+            if not path.exists():
+                self._database.settle_file(self._order.workspace, file, self._pushed)
+        self._files = [(file, path) for file, path in self._files if path.exists()]
 
     def _save(self, name: str, host: Host, due: datetime | None, spread_seconds: int) -> None:
         """Keep what the service remembers, tell what is to be told, and plan the next look."""
         now = self._clock.now()
-        for file, path in self._files:
-            if not path.exists():
-                self._database.settle_file(name, file, self._pushed)
+        self._settle_files()
         with host.open_for_reading() as repo:
             cards = read_waiting_cards(host, Snapshot(repo, self._pushed)).open_cards
         if due is not None and due > now and spread_seconds:
             due += timedelta(seconds=jitter_seconds(name, due, spread_seconds))
-        save = partial(self._database.save_job, name, head=self._pushed, now=now, cards=cards)
+        held = [
+            f"{each.agent} waits: {each.why}"
+            for each in peek_deliveries(host.layout.state_dir)[1]
+            if each.state == "held"
+        ]
+        problem = "; ".join([*self._problems, *dict.fromkeys(held)])
+        if self._problems:
+            due = min(due or now + _LONGEST_RETRY, now + _LONGEST_RETRY)
+        save = partial(self._database.save_job, name, head=self._pushed, now=now, cards=cards, problem=problem)
         save(state=pack_state(host.layout.state_dir), due=due)
         told = [sender.send_due_messages(now) for sender in (Notifier(host), ScriptMessages(host))]
         due = min((at for at in (due, *told) if at is not None), default=None)

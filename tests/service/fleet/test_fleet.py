@@ -74,6 +74,12 @@ def test_a_run_that_a_person_asks_for_has_its_end_told(fleet: FleetOfOne) -> Non
     refused = fleet.owner("run", "acme", "nobody", "--key", "second")
     assert refused.code == 3 and "there is no agent" in refused.out
     assert fleet.owner("run", "elsewhere", "nobody").code == 2
+    fleet.ws.agent("asks", 'queue_ask("Which colour?", ["red", "blue"])\n')
+    fleet.ws.ok("sync")
+    fleet.owner("run", "acme", "asks", "--wait", "0", "--key", "third")
+    fleet.work()
+    asked = fleet.owner.ok("run", "acme", "asks", "--key", "third").out
+    assert "waits for your answer" in asked and "Which colour?" in asked
 
 
 def test_who_is_faster_is_not_lost(fleet: FleetOfOne, tmp_path: Path) -> None:
@@ -132,9 +138,6 @@ def test_the_database_can_be_made_again_from_git_and_the_store(fleet: FleetOfOne
     assert "no fleet in it yet" in fleet.owner("list").err
     fleet.owner.ok("init", "--database", fleet.database, "--store", str(fleet.store))
     fleet.add()
-    assert "not trusted" in fleet.worker("one")("worker", "--once").err  # it is seen, and not yet let in
-    for row in fleet.owner.json("trust"):
-        fleet.owner.ok("trust", str(row["key"]))
     fleet.owner.ok("drop", "acme", str(tmp_path / "february.csv"))
     fleet.work("one", CLOCK)
     assert len(fleet.fetch().entries()) == 2

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import psycopg
-from fleets import FleetOfOne
+from fleets import FleetOfOne, Machine, read_fact, read_owner
 from harness import CLOCK, JANUARY, Workspace
 from synced import run_git, tip_of
 
@@ -121,3 +121,80 @@ def test_only_the_owner_says_what_is_in_the_fleet(fleet: FleetOfOne) -> None:
     assert fleet.owner("add", "../evil", str(fleet.shared)).code == 2
     assert fleet.owner("add", "gone", str(fleet.shared) + "-not").code == 4
     assert [row["name"] for row in fleet.owner.json("list")] == ["acme"]
+
+
+def test_what_was_taken_out_or_revoked_does_not_come_back(fleet: FleetOfOne) -> None:
+    """Whoever can write to the database puts old rows back."""
+    fleet.work("one", CLOCK)
+    fleet.query("CREATE TABLE old_facts AS SELECT * FROM fleet_facts")
+    fleet.query("CREATE TABLE old_workspaces AS SELECT * FROM fleet_workspaces")
+    fleet.owner.ok("remove", "acme")
+    fleet.query("INSERT INTO fleet_workspaces SELECT * FROM old_workspaces")
+    _refused(fleet, "has taken acme out of the fleet")
+    fleet.query(
+        "UPDATE fleet_facts f SET value = o.value FROM old_facts o WHERE f.name = o.name AND f.name = 'workers'"
+    )
+    late = fleet.worker("one")("worker", "--once", CLEARED_CLOCK=CLOCK)
+    assert late.code == 3 and "has said something else of the workers" in late.err
+    assert "has said something else of the workers" in fleet.owner("trust").err
+    fleet.owner.ok("trust", (fleet.worker("one").home / "run-key.pub").read_text().strip())
+    fleet.add()
+    fleet.make_due(CLOCK)
+    fleet.work("one", CLOCK)
+    assert fleet.row()["problem"] == ""
+
+
+def test_an_owner_takes_over_a_history_that_was_rewritten(fleet: FleetOfOne) -> None:
+    fleet.work("one", CLOCK)
+    fleet.ws.ok("journal", "add", "2025-02-05", "by hand", "5070=9", "1010=-9")
+    fleet.ws.ok("sync")
+    fleet.make_due(CLOCK)
+    fleet.work("one", CLOCK)
+    run_git(fleet.shared, "update-ref", "refs/heads/main", "main~1")
+    _refused(fleet, "has lost the commit")
+    fleet.add("--rewritten")
+    for name in ("one", "two"):
+        fleet.make_due(CLOCK)
+        fleet.work(name, CLOCK)
+        assert fleet.row()["problem"] == ""
+
+
+def test_what_waits_is_not_forgotten_in_passing(fleet: FleetOfOne, tmp_path: Path) -> None:
+    (tmp_path / "bad.csv").write_text("no bank has this\n")
+    (tmp_path / "january.csv").write_text(JANUARY)
+    fleet.owner.ok("drop", "acme", str(tmp_path / "bad.csv"), str(tmp_path / "january.csv"))
+    refused = fleet.owner("remove", "acme")
+    assert refused.code == 3 and "2 files and runs of acme wait still: bad.csv" in refused.err
+    (kept,) = [path for path in fleet.store.iterdir() if b"no bank" in path.read_bytes()]
+    kept.unlink()  # one file that cannot be had keeps no other back
+    fleet.work("one", CLOCK)
+    assert "bad.csv was not handed in" in fleet.row()["problem"] and len(fleet.fetch().entries()) == 4
+    (tmp_path / "same.csv").write_text("no bank has this\n")
+    assert "same.csv waits under this name now" in fleet.owner.ok("drop", "acme", str(tmp_path / "same.csv")).out
+    assert fleet.owner("withdraw", "acme", "bad.csv").code == 2
+    fleet.owner.ok("withdraw", "acme", "same.csv")
+    fleet.make_due(CLOCK)
+    fleet.work("one", CLOCK)
+    assert fleet.row()["problem"] == ""
+    fleet.owner.ok("remove", "acme")
+    assert fleet.owner.json("list") == []
+
+
+def test_what_cannot_be_is_refused_where_it_is_said(fleet: FleetOfOne, tmp_path: Path) -> None:
+    owner, worker = fleet.owner, fleet.worker("one")
+    secret = owner("add", "b3", "https://bob:hunter2@git.example/b3.git")
+    assert secret.code == 2 and "password" in secret.err and "hunter2" not in secret.err
+    assert "no branch nope" in owner("add", "acme", str(fleet.shared), "--branch", "nope").err
+    run_git(tmp_path, "init", "-q", "--bare", "-b", "main", "empty.git")
+    run_git(tmp_path, "clone", "-q", "empty.git", "plain")
+    (tmp_path / "plain/file").write_text("x")
+    run_git(tmp_path / "plain", "add", "file")
+    run_git(tmp_path / "plain", "commit", "-q", "-m", "x")
+    run_git(tmp_path / "plain", "push", "-q", "origin", "HEAD:main")
+    assert "there are no books" in owner("add", "nobooks", str(tmp_path / "empty.git")).err
+    assert "no public key" in worker("join", "--database", fleet.database, "--owner", "nonsense").err
+    assert worker("join", "--database", fleet.database, "--owner", read_owner(owner.home), "--store", "s3://").code != 0
+    assert "of another owner" in Machine(tmp_path / "mallory")("init", "--database", fleet.database).err
+    assert "no workspace" in owner("queue", "nobody").err
+    owner.ok("init", "--database", fleet.database)
+    assert read_fact(owner.home, "store") == f"file://{fleet.store}"
