@@ -100,25 +100,27 @@ def _working(home: Path, *options: str) -> Iterator[subprocess.Popen[bytes]]:
         process.communicate()
 
 
-@cache
-def _measure(quick: bool) -> tuple[float, float, list[float], dict[int, float]]:
-    """Processor seconds of a job, and of the same run without a fleet; how late first primitives come; workers → jobs
-    a second."""
-    count = 8 if quick else 24
+@contextmanager
+def _fleet(count: int, workers: int) -> Iterator[tuple[Fleet, list[Path]]]:
+    """Each worker has its clones and indexes already."""
     use_own_home()
     with _postgres() as url:
         fleet = Fleet(url, count)
-        homes = [fleet.join(f"worker{number}") for number in range(3)]
-        with _working(homes[0]):  # clones, indexes
-            fleet.wait_until_idle()
-        for home in homes[1:]:
+        homes = [fleet.join(f"worker{number}") for number in range(workers)]
+        for home in homes:
             for name in fleet.names:
                 fleet.ask(name)
-            with _working(home):
-                fleet.wait_until_idle()
+            fleet.run(home, "worker", "--once")
+        yield fleet, homes
+
+
+@cache
+def _measure_jobs(quick: bool) -> tuple[float, float, list[float]]:
+    """Processor seconds of a job, and of the same run without a fleet; how late first primitives come."""
+    with _fleet(1 if quick else 8, 1) as (fleet, homes):
         alone = _run_alone(fleet, quick)
         per_job, late = _run_in_fleet(fleet, homes[0], quick)
-        return per_job, alone, late, {workers: _throughput(fleet, homes[:workers]) for workers in (1, 2, 3)}
+        return per_job, alone, late
 
 
 def _run_alone(fleet: Fleet, quick: bool) -> float:
@@ -145,7 +147,7 @@ def _run_in_fleet(fleet: Fleet, home: Path, quick: bool) -> tuple[float, list[fl
     with _working(home) as process:
         heard = _Lines(process)
         heard.wait_for("up;")
-        for number in range(5 if quick else 31):
+        for number in range(3 if quick else 31):
             name = fleet.names[number % len(fleet.names)]
             time.sleep(0.2)
             before = cpu_seconds(process.pid)
@@ -187,7 +189,7 @@ def _throughput(fleet: Fleet, homes: list[Path]) -> float:
 
 def overhead(quick: bool) -> Result:
     """Processor time of the worker and all of its processes."""
-    per_job, alone, _, _ = _measure(quick)
+    per_job, alone, _ = _measure_jobs(quick)
     return Result(
         "a job of a fleet / cleared agent run, git fetch, git push (processor time)",
         seconds(per_job),
@@ -200,7 +202,7 @@ def overhead(quick: bool) -> Result:
 
 def latency(quick: bool) -> Result:
     """From asking to the first primitive, on a worker that has nothing to do."""
-    late = sorted(_measure(quick)[2])
+    late = sorted(_measure_jobs(quick)[2])
     p99 = late[math.ceil(0.99 * len(late)) - 1]
     return Result(
         f"a fleet is asked → first primitive, p99 of {len(late)}, idle",
@@ -215,7 +217,8 @@ def latency(quick: bool) -> Result:
 
 def throughput(quick: bool) -> Result:
     """Two workers beside one, on two cores."""
-    rates = _measure(quick)[3]
+    with _fleet(2 if quick else 24, 2 if quick else 3) as (fleet, homes):
+        rates = {count: _throughput(fleet, homes[:count]) for count in range(1, len(homes) + 1)}
     linear = rates[2] / (2 * rates[1])
     return Result(
         "jobs of a fleet a second: two workers / twice one worker",
@@ -224,7 +227,7 @@ def throughput(quick: bool) -> Result:
         linear,
         "≥ 0.9×",
         linear >= 0.9,
-        f"one {rates[1]:.2f}/s, two {rates[2]:.2f}/s, three {rates[3]:.2f}/s",
+        ", ".join(f"{count} of them {rate:.2f}/s" for count, rate in rates.items()),
     )
 
 
