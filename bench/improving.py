@@ -25,6 +25,7 @@ from cleared.changes.workspace_opening import open_workspace
 from cleared.gate.manual_runs import run_now
 from cleared.gate.proposals.approval import approve_proposal
 from cleared.gate.proposals.improving import improve_agents
+from cleared.gate.proposals.shown_proposal import read_shown_proposal
 from cleared.git import Snapshot
 from cleared.review.card_decisions import answer_card, confirm_records, correct_records
 from cleared.review.queue_cards import read_cards
@@ -167,7 +168,7 @@ def _improve(host: Host, year: SimulatedYear) -> int:
     done = improve_agents(host, is_asked=True)
     year.proposed += len(done.proposed)
     for proposal in done.proposals:
-        with expecting({proposal.folder: proposal.digest_shown()}):
+        with expecting({proposal.folder: read_shown_proposal(host, proposal.folder).digest}):
             approve_proposal(host, proposal.folder, proposal.id)
     asked = [card for card in read_cards(host) if card["kind"] == CONTRADICTION.name]
     for card in asked:

@@ -24,6 +24,7 @@ from cleared.cli.command_runner import run
 from cleared.gate.manual_runs import run_command
 from cleared.gate.proposals.approval import approve_proposal
 from cleared.gate.proposals.author import Author
+from cleared.gate.proposals.shown_proposal import read_shown_proposal
 from cleared.gate.proposals.submission import propose_changes
 
 WINDOW = 20
@@ -88,7 +89,7 @@ def make_live(at: Host, agent: str, text: str) -> None:
     path = f"agents/{agent}.py"
     author = Author("bench", is_human=True, is_asked=True)
     proposal, _ = propose_changes(at, [path], texts={path: text.encode()}, message="Another version", author=author)
-    with expecting({proposal.folder: proposal.digest_shown()}):
+    with expecting({proposal.folder: read_shown_proposal(at, proposal.folder).digest}):
         approve_proposal(at, proposal.folder, proposal.id)
 
 

@@ -57,6 +57,8 @@ ELSEWHERE = {
     "loop serve": "serves until it is ended",
     "server": "serves until it is ended",
     "up": "serves until it is ended: test_crash_triggers",
+    "fleet server": "serves until it is ended: tests/service/fleet/test_fleet_pages.py",
+    "fleet demo": "makes a fleet of its own each time",
     "fleet worker": "serves until it is ended: tests/service/fleet",
     "review": "a screen: its keys are the decisions of cleared queue",
     "passkey add": "waits for a device in a browser",
