@@ -14,7 +14,7 @@ from cleared.base.terminal import count_noun, print_json, print_line, print_mess
 from cleared.cli.command_groups import new_group
 from cleared.cli.fleet_requests import drop_files, look_at_workspaces, run_agent, withdraw_files
 from cleared.cli.fleet_status import NameArgument, list_workspaces, open_fleet, show_queue, show_status
-from cleared.cli.options import JsonOption, open_host, read_clock
+from cleared.cli.options import JsonOption, PrintOption, open_host, read_clock
 from cleared.cli.server import (
     BindOption,
     CertificateOption,
@@ -26,6 +26,7 @@ from cleared.cli.server import (
     make_server,
     place_printer,
 )
+from cleared.cli.service_manager import Launchd, Systemd, choose_manager, install_unit, uninstall_unit
 from cleared.cli.showing import DigestOption
 from cleared.cli.trust import require_trusted
 from cleared.service.fleet import fleet_home, fleet_owner
@@ -36,12 +37,17 @@ from cleared.service.fleet.object_store import FileStore
 from cleared.service.fleet.owner_statements import WorkspaceStatement, read_statement, read_workers
 from cleared.service.fleet.worker import PATIENCE, FleetWorker, introduce_worker
 from cleared.service.fleet.worker_home import forget_workspace
+from cleared.service.unit_file import STOP_SECONDS
 from cleared.trust.person_only import refuse_in_job
 from cleared.web import page_server
 from cleared.web.exposure import read_exposure
+from cleared.workspace.location import cleared_home
 from cleared.workspace.watched_names import escape_name
 
 app = new_group()
+ConcurrencyOption = Annotated[
+    int, typer.Option("--concurrency", metavar="N", min=1, max=64, help="Workspaces that are served at once.")
+]
 DatabaseOption = Annotated[
     str,
     typer.Option(
@@ -231,9 +237,7 @@ def upgrade_fleet() -> None:
 
 @app.command("worker")
 def run_worker(
-    concurrency: Annotated[
-        int, typer.Option("--concurrency", metavar="N", min=1, max=64, help="Workspaces that are served at once.")
-    ] = 1,
+    concurrency: ConcurrencyOption = 1,
     once: Annotated[bool, typer.Option("--once", help="End when nothing is due and nothing waits.")] = False,
     patience: Annotated[
         float,
@@ -299,6 +303,28 @@ def run_demo(
     from cleared.cli.demo.fleet_walkthrough import run_fleet_demo
 
     run_fleet_demo(directory, workers, stay=stay)
+
+
+@app.command("install")
+def install_worker(
+    concurrency: ConcurrencyOption = 1, only_print: PrintOption = False, json: JsonOption = False
+) -> None:
+    """Have the system start cleared fleet worker now and at each login, and again when it fails."""
+    refuse_in_job()
+    fleet_home.require_packages()
+    fleet_home.read_fleet()
+    install_unit(_choose_manager(concurrency), only_print=only_print, json=json)
+
+
+@app.command("uninstall")
+def uninstall_worker(json: JsonOption = False) -> None:
+    """Stop that worker, after the jobs that are on, and remove its file."""
+    uninstall_unit(_choose_manager(1), json=json)
+
+
+def _choose_manager(concurrency: int) -> Systemd | Launchd:
+    arguments = ("fleet", "worker", "--concurrency", str(concurrency))
+    return choose_manager(cleared_home(), STOP_SECONDS, arguments=arguments, installed_by="cleared fleet")
 
 
 # --- everybody -------------------------------------------------------------------------------------------------

@@ -79,6 +79,9 @@ def look_at_workspaces(
 def drop_files(
     name: NameArgument,
     files: Annotated[list[Path], typer.Argument(metavar="FILE…", help="Bank files, as for cleared import.")],
+    again: Annotated[
+        bool, typer.Option("--again", help="Also what was dealt with before, such as an import that was undone.")
+    ] = False,
     json: JsonOption = False,
 ) -> None:
     """Hand files in to a workspace: kept at once, imported by the next worker. The same file twice is one."""
@@ -94,7 +97,7 @@ def drop_files(
             except OSError as error:
                 raise UsageError(f"{path} cannot be read: {error.strerror or error}") from None
             file = DroppedFile(store.put_file(data), path.name, read_clock().now())
-            dropped.append((file, database.add_file(name, file, current_user())))
+            dropped.append((file, database.add_file(name, file, current_user(), again=again)))
         with job_queue.open_queue(fleet.database) as queue:
             for file, _ in dropped:
                 job_queue.ask_for_job(queue, name, "file", file.digest)
@@ -103,8 +106,8 @@ def drop_files(
         return
     new = sum(was == "new" for _, was in dropped)
     known = [escape_name(file.name) for file, was in dropped if was == "known"]
-    again = f"; handed in before: {', '.join(known)}" if known else ""
-    print_line(f"{count_noun(new, 'file')} handed in to {name}{again}")
+    before = f"; handed in before: {', '.join(known)}" if known else ""
+    print_line(f"{count_noun(new, 'file')} handed in to {name}{before}")
     for file, was in dropped:
         if was == "renamed":
             print_line(f"{escape_name(file.name)} waits under this name now")

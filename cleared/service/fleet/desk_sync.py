@@ -43,7 +43,7 @@ class DeskSync:
         while not self._ended.is_set():
             try:
                 with FleetDatabase.connect(self._fleet.database) as database:
-                    heads = {record.name: record.head for record in database.list_workspaces()}
+                    heads = database.list_heads()
                 for name, root in self._roots.items():
                     if name in heads:
                         self._join_if_moved(name, root, heads[name])

@@ -205,6 +205,10 @@ class FleetDatabase:
         )
         return [_record_from_row(row) for row in rows]
 
+    def list_heads(self) -> dict[str, str]:
+        """Name → the last commit that the fleet has seen."""
+        return {str(name): str(head) for name, head in self._run("SELECT name, head FROM fleet_workspaces")}
+
     def list_due(self, now: datetime, limit: int) -> list[tuple[str, datetime]]:
         """The workspaces that are due, and for whose due time no job was asked yet; longest due first."""
         return [
@@ -248,13 +252,14 @@ class FleetDatabase:
         """A job has pushed, and goes on."""
         self._run("UPDATE fleet_workspaces SET head = %s WHERE name = %s", head, name)
 
-    def note_problem(self, name: str, problem: str, due: datetime | None) -> None:
+    def note_problem(self, name: str, problem: str, due: datetime | None, *, has_failed: bool = True) -> None:
         """A job could not do its work; the next look is at ``due``."""
         self._run(
-            "UPDATE fleet_workspaces SET problem = %s, due = %s, failures = failures + 1, asked_due = NULL "
+            "UPDATE fleet_workspaces SET problem = %s, due = %s, failures = failures + %s, asked_due = NULL "
             "WHERE name = %s",
             problem[:2_000],
             due,
+            int(has_failed),
             name,
         )
 
@@ -272,9 +277,11 @@ class FleetDatabase:
 
     # --- files and requests ------------------------------------------------------------------------------------
 
-    def add_file(self, workspace: str, file: DroppedFile, by: str) -> str:
-        """Hand a file in: the same content once. Returns *new*, *renamed* where it waits under another name, or *known*
-        where it waits or was dealt with."""
+    def add_file(self, workspace: str, file: DroppedFile, by: str, *, again: bool = False) -> str:
+        """Hand a file in: the same content once, unless it is to come ``again``.
+
+        Returns *new*, *renamed* where it waits under another name, or *known* where it waits or was dealt with.
+        """
         with self.transaction():
             self._run("SELECT pg_advisory_xact_lock(hashtext(%s))", f"cleared fleet files {workspace}")
             known = self._run(
@@ -287,18 +294,18 @@ class FleetDatabase:
                 file.digest,
             )
             name = f"{file.digest[:8]}-{file.name}" if taken else file.name
-            if known and (known[0][1] or known[0][0] == name):
+            if known and not (again and known[0][1]) and (known[0][1] or known[0][0] == name):
                 return "known"
             self._run(
                 "INSERT INTO fleet_files (workspace, digest, name, dropped_by, at) VALUES (%s, %s, %s, %s, %s) "
-                "ON CONFLICT (workspace, digest) DO UPDATE SET name = excluded.name",
+                "ON CONFLICT (workspace, digest) DO UPDATE SET name = excluded.name, settled = ''",
                 workspace,
                 file.digest,
                 name,
                 by,
                 file.at,
             )
-        return "renamed" if known else "new"
+        return "renamed" if known and not known[0][1] else "new"
 
     def list_files(self, workspace: str, *, waiting: bool = True) -> list[DroppedFile]:
         """The dropped files, oldest first."""

@@ -22,9 +22,8 @@ QUEUE: Final = "cleared"
 TASK: Final = "serve_workspace"
 MAX_WAITING: Final = 10_000
 """Jobs that may wait in the whole fleet. A person who asks for more is told so; schedules wait by themselves."""
-JobKind = Literal["due", "file", "run", "push", "more"]
-"""What happened: a time came, a file was dropped, a person asked for a run, somebody pushed; or a job had more to do
-than one turn allows."""
+JobKind = Literal["due", "file", "run", "push"]
+"""What happened: a time came, a file was dropped, a person asked for a run, somebody pushed."""
 Serve = Callable[[str, JobKind, str], Awaitable[None]]
 
 

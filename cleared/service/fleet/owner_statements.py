@@ -108,7 +108,8 @@ def read_workers(owner: str, database: FleetDatabase, folder: Path) -> WorkersSt
 
     Raises ``PolicyError`` where it was not the owner, or the database has what they said before.
     """
-    said = _parse_workers(owner, database.read_fact(_WORKERS) or "")
+    text = database.read_fact(_WORKERS) or ""
+    said = _parse_workers(owner, text)
     last = read_remembered_workers(owner, folder)
     if said.at < last.at:
         raise PolicyError(
@@ -118,7 +119,7 @@ def read_workers(owner: str, database: FleetDatabase, folder: Path) -> WorkersSt
         )
     if said.at != last.at:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        write_atomic(folder / _REMEMBERED, (database.read_fact(_WORKERS) or "").encode())
+        write_atomic(folder / _REMEMBERED, text.encode())
     return said
 
 

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import io
 import tarfile
+import zlib
+from contextlib import suppress
 from pathlib import Path
 
 from cleared.base.safe_files import write_atomic
@@ -39,6 +41,11 @@ def unpack_state(data: bytes | None, state_dir: Path) -> None:
             (state_dir / f"{name}{suffix}").unlink(missing_ok=True)
     if data is None:
         return
+    with suppress(tarfile.TarError, EOFError, zlib.error, OSError):  # what is lost is read off the history again
+        _unpack_files(data, state_dir)
+
+
+def _unpack_files(data: bytes, state_dir: Path) -> None:
     with tarfile.open(fileobj=io.BytesIO(data), mode="r:gz") as archive:
         for member in archive:
             file = archive.extractfile(member) if member.name in _NAMES and member.size <= _MAX_BYTES else None

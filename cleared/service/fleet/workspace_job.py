@@ -117,6 +117,8 @@ class WorkspaceJob:
         self._folder = Path(order.folder)
         self._files: list[tuple[DroppedFile, Path]] = []
         self._problems: list[str] = []
+        self._waiting: list[DroppedFile] = []
+        self._store: FileStore | None = None
         self._pushed = ""
 
     def _say(self, text: str) -> None:
@@ -142,9 +144,15 @@ class WorkspaceJob:
         if said.budget_seconds and record.spent_day == now.date() and record.spent_seconds >= said.budget_seconds:
             tomorrow = datetime.combine(now.date() + timedelta(days=1), day_time(), now.tzinfo)
             self._database.note_problem(
-                record.name, f"its {said.budget_seconds} processor seconds of today are used up", tomorrow
+                record.name,
+                f"its {said.budget_seconds} processor seconds of today are used up",
+                tomorrow,
+                has_failed=False,
             )
             return
+        self._waiting = self._database.list_files(record.name)
+        if self._waiting:  # its keys are the worker's, and no job's
+            self._store = FileStore(self._order.fleet.store)
         enter_home(self._folder, Path(self._order.home), said, workers)
         clone = WorkerClone(self._folder / "clones" / said.name, said.url, said.branch, said.books)
         if record.failures >= _OFTEN_FAILED:
@@ -196,6 +204,7 @@ class WorkspaceJob:
             unpack_state(record.state, state_dir)
             self._put_files(host, clone)
             log = ServiceLog(state_dir, self._clock, self._say)
+            log("job.begun", kind=self._order.kind, key=self._order.key)
             awake = self._database.read_awake_since() or self._clock.now()
             with ExitStack() as stack:
                 service = WorkspaceService(clone.root, actions, log, lambda _: None, awake_since=awake)
@@ -206,17 +215,16 @@ class WorkspaceJob:
     def _put_files(self, host: Host, clone: WorkerClone) -> None:
         """Put the dropped files that wait where the service looks for them; what cannot be read keeps no other back."""
         self._files, self._problems = [], []
-        waiting = self._database.list_files(self._order.workspace)
-        if not waiting:
+        if self._store is None:
             return
-        store, imported = FileStore(self._order.fleet.store), self._list_imported(host)
-        for file in waiting:
+        imported = self._list_imported(host)
+        for file in self._waiting:
             if file.digest in imported:  # by a job that ended after its push
                 self._database.settle_file(self._order.workspace, file, "imported")
                 continue
             name = file.name if "/" not in file.name and not file.name.startswith(".") else file.digest
             try:
-                data = store.read_file(file.digest)
+                data = self._store.read_file(file.digest)
             except WorkspaceError as error:
                 self._problems.append(f"{escape_name(file.name)} was not handed in: {error}")
                 continue

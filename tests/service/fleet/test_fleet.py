@@ -6,6 +6,7 @@ import json
 import tempfile
 from pathlib import Path
 
+from bucket_server import serve_bucket
 from fleets import FleetOfOne
 from harness import CLOCK, chase, command, remove_tree, take_ok
 from synced import run_git, tip_of
@@ -156,6 +157,30 @@ def test_what_a_workspace_may_use_and_when_it_is_looked_at_are_shown(fleet: Flee
     assert "used up" in row["problem"] and row["due"] == "2025-02-11T00:00:00Z"
     fleet.work("one", "2025-02-11T00:00:10Z")
     assert fleet.row()["problem"] == ""
+
+
+def test_dropped_files_may_lie_in_a_bucket(fleet: FleetOfOne, tmp_path: Path) -> None:
+    """Its keys are in the worker's environment; a job has none of them."""
+    (tmp_path / "february.csv").write_text(FEBRUARY)
+    with serve_bucket("key-of-the-fleet") as (address, kept):
+        keys = {
+            "AWS_ENDPOINT_URL": address,
+            "AWS_ALLOW_HTTP": "true",
+            "AWS_ACCESS_KEY_ID": "key-of-the-fleet",
+            "AWS_SECRET_ACCESS_KEY": "secret",
+            "AWS_REGION": "eu-central-1",
+        }
+        worker = fleet.worker("one")
+        for machine in (fleet.owner, worker):
+            about = json.loads((machine.home / "fleet.json").read_bytes())
+            (machine.home / "fleet.json").write_text(json.dumps(about | {"store": "s3://files/acme"}))
+        fleet.owner.ok("drop", "acme", str(tmp_path / "february.csv"), **keys)
+        assert list(kept.values()) == [FEBRUARY.encode()]
+        worker.ok("worker", "--once", CLEARED_CLOCK=CLOCK, **keys)
+        assert fleet.row()["problem"] == "" and len(fleet.fetch().entries()) == 2
+        fleet.owner.ok("drop", "acme", str(tmp_path / "february.csv"), "--again", **keys)
+        worker.ok("worker", "--once", CLEARED_CLOCK=CLOCK, **keys)
+        assert fleet.owner.json("status", "acme")["files"] == [] and len(fleet.fetch().entries()) == 2
 
 
 def test_secrets_are_those_of_the_job(fleet: FleetOfOne) -> None:

@@ -196,5 +196,8 @@ def test_what_cannot_be_is_refused_where_it_is_said(fleet: FleetOfOne, tmp_path:
     assert worker("join", "--database", fleet.database, "--owner", read_owner(owner.home), "--store", "s3://").code != 0
     assert "of another owner" in Machine(tmp_path / "mallory")("init", "--database", fleet.database).err
     assert "no workspace" in owner("queue", "nobody").err
+    unit = worker.ok("install", "--concurrency", "4", "--print").out
+    assert '"fleet" "worker" "--concurrency" "4"' in unit and f"CLEARED_HOME={worker.home}" in unit
+    assert "belongs to no fleet" in Machine(tmp_path / "nobody")("install", "--print").err
     owner.ok("init", "--database", fleet.database)
     assert read_fact(owner.home, "store") == f"file://{fleet.store}"
