@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import psycopg
 from fleets import FleetOfOne, Machine, read_fact, read_owner
-from harness import CLOCK, JANUARY, Workspace
+from harness import CLOCK, JANUARY, Workspace, chase
 from synced import run_git, tip_of
 
 
@@ -81,19 +82,22 @@ def test_a_history_that_was_taken_back_stops_the_work(fleet: FleetOfOne) -> None
 
 def test_a_worker_that_was_revoked_does_nothing_any_more(fleet: FleetOfOne, tmp_path: Path) -> None:
     """What it has pushed before counts; what it pushes afterwards stops the work."""
+    one = fleet.worker("one")
     (tmp_path / "january.csv").write_text(JANUARY)
     fleet.owner.ok("drop", "acme", str(tmp_path / "january.csv"))
-    fleet.work("two", CLOCK)
-    key = {row["key"] for row in fleet.owner.json("trust")}
-    fleet.worker("one")
-    (one,) = {row["key"] for row in fleet.owner.json("trust")} - key
-    fleet.owner.ok("trust", one, "--revoke")
+    fleet.work("one", CLOCK)
+    fleet.owner.ok("trust", (one.home / "run-key.pub").read_text().strip(), "--revoke")
     fleet.make_due(CLOCK)
-    refused = fleet.worker("one")("worker", "--once", CLEARED_CLOCK=CLOCK)
+    refused = one("worker", "--once", CLEARED_CLOCK=CLOCK)
     assert refused.code == 3 and "was revoked" in refused.err
-    assert len(fleet.fetch().entries()) == 4
-    stolen = Workspace(fleet.worker("one").home / "fleet/clones/acme")
-    assert not stolen.root.exists()
+    fleet.work("two", CLOCK)
+    assert len(fleet.fetch().entries()) == 4 and fleet.row()["problem"] == ""
+    stolen = Workspace(one.home / "fleet/clones/acme")
+    stolen.drop("february.csv", chase(("02/04/2025", "STAPLES", "-9.00")))
+    home = {**os.environ, "CLEARED_HOME": str(one.home / "fleet/homes/acme")}
+    assert stolen.process("agent", "run", "ingest", env=home).code == 0
+    run_git(stolen.root, "push", "-q", "origin", "HEAD:main")
+    _refused(fleet, "a worker that was revoked has pushed", "two")
 
 
 def test_a_database_that_is_away_is_said(fleet: FleetOfOne, tmp_path: Path) -> None:
