@@ -12,12 +12,16 @@ import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
+from datetime import UTC, datetime
 from functools import cache
 from pathlib import Path
 
 from bench.measure import Result, cpu_seconds, seconds
 from bench.startup import CLEARED
 from bench.workspaces import copy, git, place, use_own_home, workspace
+from cleared.service.fleet.fleet_database import FleetDatabase
+from cleared.service.fleet.fleet_records import Request
+from cleared.service.fleet.job_queue import ask_for_job, open_queue
 from cleared.service.fleet.local_postgres import LocalPostgres
 
 BOOK = """\"\"\"
@@ -67,13 +71,17 @@ class Fleet:
 
     def ask(self, name: str) -> None:
         """Ask for a run, and do not wait for it."""
-        self.run(self.owner, "run", name, "book", "--wait", "0", "--key", secrets.token_hex(8))
+        request = Request(secrets.token_hex(8), name, "book", None, "waiting", "", "")
+        with FleetDatabase.connect(self.url) as database, open_queue(self.url) as queue:
+            database.add_request(request, "bench", datetime.now(UTC))
+            ask_for_job(queue, name, "run", request.id)
 
     def wait_until_idle(self) -> None:
         end = time.monotonic() + LONGEST
-        while json.loads(self.run(self.owner, "queue", "--json")):
-            assert time.monotonic() < end
-            time.sleep(0.05)
+        with FleetDatabase.connect(self.url) as database:
+            while database.count_jobs():
+                assert time.monotonic() < end
+                time.sleep(0.02)
 
 
 @contextmanager
@@ -176,13 +184,13 @@ class _Lines:
 
 
 def _throughput(fleet: Fleet, homes: list[Path]) -> float:
-    """Jobs a second of so many workers, each with one at a time."""
-    for name in fleet.names:
-        fleet.ask(name)
-    began = time.perf_counter()
+    """Jobs a second of so many workers that are up, each with one at a time."""
     with ExitStack() as stack:
         for home in homes:
-            stack.enter_context(_working(home))
+            _Lines(stack.enter_context(_working(home))).wait_for("up;")
+        began = time.perf_counter()
+        for name in fleet.names:
+            fleet.ask(name)
         fleet.wait_until_idle()
         return len(fleet.names) / (time.perf_counter() - began)
 
