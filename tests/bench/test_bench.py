@@ -83,6 +83,8 @@ WAITING = {
     "check_whole",
     "export_hledger",
     "page_year",  # tests/browser/test_month_in_browser.py keeps a month of it
+    "fleet_latency",  # measured with fleet_job
+    "fleet_throughput",
     *requests.FIGURES,  # tests/meta/test_recorded_requests.py replays them
 }
 
