@@ -17,12 +17,22 @@ from typing import Any
 
 import preloaded
 import psycopg
+import pytest
 from harness import Done, Workspace, command
 from running import SECONDS
 from synced import follow, run_git
 
-from cleared.service.fleet.local_postgres import LocalPostgres
+from cleared.base.errors import WorkspaceError
+from cleared.service.fleet.local_postgres import LocalPostgres, find_postgres_program
 from cleared.workspace.location import cleared_home
+
+
+def skip_without_postgres() -> None:
+    """Where PostgreSQL is not installed, no fleet is tried."""
+    try:
+        find_postgres_program("initdb")
+    except WorkspaceError as error:
+        pytest.skip(str(error))
 
 
 @contextmanager

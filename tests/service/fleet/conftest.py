@@ -7,11 +7,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from fleets import FleetOfOne, new_database, running_cluster
+from fleets import FleetOfOne, new_database, running_cluster, skip_without_postgres
 from harness import Workspace
 
-from cleared.base.errors import WorkspaceError
-from cleared.service.fleet.local_postgres import LocalPostgres, find_postgres_program
+from cleared.service.fleet.local_postgres import LocalPostgres
 
 _NUMBERS = itertools.count()
 
@@ -19,10 +18,7 @@ _NUMBERS = itertools.count()
 @pytest.fixture(scope="session")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalPostgres]:
     """A PostgreSQL that is up."""
-    try:
-        find_postgres_program("initdb")
-    except WorkspaceError as error:
-        pytest.skip(str(error))
+    skip_without_postgres()
     base = tmp_path_factory.getbasetemp()
     with running_cluster(f"{base.parent.name}-{base.parent.stat().st_ino}", base.name) as made:
         yield made
