@@ -79,6 +79,7 @@ class Machine:
 
     def __init__(self, home: Path) -> None:
         self.home = home
+        self.started: list[subprocess.Popen[bytes]] = []
 
     def environment(self, more: Mapping[str, str]) -> dict[str, str]:
         return {**os.environ, "CLEARED_HOME": str(self.home), **more}
@@ -98,13 +99,15 @@ class Machine:
         """A worker in a process group of its own, by the machine's clock."""
         environment = self.environment({})
         environment.pop("CLEARED_CLOCK", None)
-        return preloaded.Preloaded(
+        started = preloaded.Preloaded(
             ["fleet", "worker", *argv],
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             stdin=subprocess.DEVNULL,
             env=environment,
         )
+        self.started.append(started)
+        return started
 
 
 class FleetOfOne:
@@ -133,6 +136,14 @@ class FleetOfOne:
             self.owner.ok("trust", str(new["key"]))
             self._workers[name] = machine
         return self._workers[name]
+
+    def end_all(self) -> None:
+        """Let no worker outlive its test, however that ended."""
+        for machine in self._workers.values():
+            for process in machine.started:
+                if process.poll() is None:
+                    process.kill()
+                    process.communicate()
 
     def work(self, name: str = "one", at: str | None = None) -> Done:
         """A worker does all that is due and waits."""

@@ -32,8 +32,9 @@ def database(cluster: LocalPostgres) -> Iterator[str]:
 
 
 @pytest.fixture
-def fleet(ws: Workspace, database: str, tmp_path: Path) -> FleetOfOne:
+def fleet(ws: Workspace, database: str, tmp_path: Path) -> Iterator[FleetOfOne]:
     """A fleet with one workspace."""
     made = FleetOfOne(ws, database, tmp_path)
     made.add()
-    return made
+    yield made
+    made.end_all()
