@@ -4,20 +4,17 @@ from __future__ import annotations
 
 import shutil
 import subprocess
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
 
 from cleared.base.errors import WorkspaceError
-from cleared.git.commit_text import Author, format_commit
 from cleared.git.git_process import Git, first_line
-from cleared.git.object_writer import LooseObjects
 from cleared.git.repository import Repository, Snapshot
+from cleared.git.side_branch import write_rootless_commit
 from cleared.git.working_files import check_path
 
 _NO_ATTRIBUTES: Final = "* !filter !diff !merge !text !eol !ident !working-tree-encoding\n"
 """Counts before each ``.gitattributes``, which could name programs of the user's own git settings."""
-_AUTHOR: Final = Author("cleared", "cleared@localhost")
 
 
 def copy_history(repo: Repository, commit: str, folder: Path, branch: str = "main") -> None:
@@ -36,10 +33,8 @@ def copy_files(repo: Repository, commit: str, folder: Path, branch: str = "main"
     what earlier commits had."""
     snapshot = Snapshot(repo, commit)
     assert snapshot.tree is not None  # it has a commit
-    with _copy_objects(repo, snapshot.tree, folder, branch) as target, LooseObjects(target) as objects:
-        text = format_commit(snapshot.tree, [], _AUTHOR, datetime.fromtimestamp(0, UTC), f"The files of {commit}", ())
-        made = objects.add_object("commit", text)
-        objects.flush()
+    with _copy_objects(repo, snapshot.tree, folder, branch) as target:
+        made = write_rootless_commit(target, snapshot.tree, f"The files of {commit}")
     check_out(snapshot, made, folder, branch)
 
 

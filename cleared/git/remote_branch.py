@@ -6,16 +6,14 @@ Pushes are plain: what somebody else has pushed meanwhile is never overwritten.
 from __future__ import annotations
 
 import hashlib
-from datetime import UTC, datetime
 from typing import Final
 
 from msgspec import Struct
 
 from cleared.base.errors import UsageError, WorkspaceError
-from cleared.git.commit_text import Author, format_commit
 from cleared.git.git_process import first_line
-from cleared.git.object_writer import LooseObjects
 from cleared.git.repository import Repository, Snapshot
+from cleared.git.side_branch import write_rootless_commit
 
 _THEIRS: Final = "refs/cleared/sync/of/"
 """What was fetched last, of each other repository. Refs of our own, as the user's settings say where git keeps them
@@ -104,12 +102,9 @@ def refuse_unfenced(repo: Repository, branch: RemoteBranch) -> None:
     comes of it whatever is allowed.
     """
     head = repo.read_head()
-    with LooseObjects(repo) as objects:
-        tree = Snapshot(repo, head).tree
-        assert tree is not None
-        text = format_commit(tree, [], Author("cleared", "cleared@localhost"), datetime.fromtimestamp(0, UTC), "-", ())
-        unrelated = objects.add_object("commit", text)
-        objects.flush()
+    tree = Snapshot(repo, head).tree
+    assert tree is not None
+    unrelated = write_rootless_commit(repo, tree, "-")
     ref = f"refs/heads/{branch.name}"
     for what, asked, setting in (
         ("take commits back", f"+{unrelated}", "receive.denyNonFastForwards"),

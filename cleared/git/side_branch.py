@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from datetime import datetime
+from datetime import UTC, datetime
+from typing import Final
 
 from cleared.base.errors import WorkspaceError
 from cleared.git.commit_text import Author, format_commit
@@ -11,6 +12,8 @@ from cleared.git.git_process import Git
 from cleared.git.object_reader import TreeEntry
 from cleared.git.object_writer import LooseObjects, build_tree
 from cleared.git.repository import Repository, Snapshot
+
+_NOBODY: Final = Author("cleared", "cleared@localhost")
 
 
 def commit_to_branch(
@@ -53,6 +56,15 @@ def write_commit(
             entries[path] = None if content is None else TreeEntry(mode, objects.add_object("blob", content))
         tree = build_tree(repo.objects, snapshot.tree, entries, objects)
         commit = objects.add_object("commit", format_commit(tree, parents, author, when, message, trailers))
+        objects.flush()
+    return commit
+
+
+def write_rootless_commit(repo: Repository, tree: str, message: str) -> str:
+    """Write a commit of a tree, which the repository has, without a history; its id. The same for the same."""
+    with LooseObjects(repo) as objects:
+        text = format_commit(tree, [], _NOBODY, datetime.fromtimestamp(0, UTC), message, ())
+        commit = objects.add_object("commit", text)
         objects.flush()
     return commit
 
