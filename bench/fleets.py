@@ -16,7 +16,8 @@ from datetime import UTC, datetime
 from functools import cache
 from pathlib import Path
 
-from bench.measure import Result, cpu_seconds, seconds
+from bench.measure import Result, cpu_since, cpu_so_far, seconds
+from bench.service import Up
 from bench.startup import CLEARED
 from bench.workspaces import copy, git, place, use_own_home, workspace
 from cleared.service.fleet.fleet_database import FleetDatabase
@@ -93,19 +94,9 @@ def _postgres() -> Iterator[str]:
             yield url
 
 
-@contextmanager
-def _working(home: Path, *options: str) -> Iterator[subprocess.Popen[bytes]]:
-    process = subprocess.Popen(
-        [CLEARED, "fleet", "worker", *options],
-        env={**os.environ, "CLEARED_HOME": str(home)},
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.PIPE,
-    )
-    try:
-        yield process
-    finally:
-        process.terminate()
-        process.communicate()
+def _work(home: Path) -> Up:
+    """A worker."""
+    return Up(home, "fleet", "worker", environment={**os.environ, "CLEARED_HOME": str(home)})
 
 
 @contextmanager
@@ -136,58 +127,38 @@ def _run_alone(fleet: Fleet, quick: bool) -> float:
     root = copy(fleet.clones[0])
     spent = []
     for _ in range(3 if quick else 15):
-        before = _children()
+        before = cpu_so_far()
         subprocess.run([CLEARED, "agent", "run", "book"], cwd=root, check=True, capture_output=True)
         git(root, "fetch", "-q", "origin")
         git(root, "push", "-q", "origin", f"HEAD:refs/heads/alone-{secrets.token_hex(4)}")
-        spent.append(_children() - before)
+        spent.append(cpu_since(before))
     return statistics.median(spent)
-
-
-def _children() -> float:
-    times = os.times()
-    return times.children_user + times.children_system
 
 
 def _run_in_fleet(fleet: Fleet, home: Path, quick: bool) -> tuple[float, list[float]]:
     """One job after the other, on a worker that waits."""
     late, spent = [], []
-    with _working(home) as process:
-        heard = _Lines(process)
-        heard.wait_for("up;")
+    with _work(home) as worker:
+        worker.hears("up;")
         for number in range(3 if quick else 31):
             name = fleet.names[number % len(fleet.names)]
             time.sleep(0.2)
-            before = cpu_seconds(process.pid)
+            before = worker.cpu_seconds()
             began = time.perf_counter()
             fleet.ask(name)
             asked = time.perf_counter()
-            late.append(heard.wait_for(f"{name}: book: first") - (began + asked) / 2)
+            late.append(worker.hears(f"{name}: book: first") - (began + asked) / 2)
             fleet.wait_until_idle()
             time.sleep(0.2)
-            spent.append(cpu_seconds(process.pid) - before)
+            spent.append(worker.cpu_seconds() - before)
     return statistics.median(spent[1:]), late[1:]
-
-
-class _Lines:
-    """What a worker writes, as it comes."""
-
-    def __init__(self, process: subprocess.Popen[bytes]) -> None:
-        assert process.stderr is not None
-        self._stream = process.stderr
-
-    def wait_for(self, text: str) -> float:
-        for line in iter(self._stream.readline, b""):
-            if text.encode() in line:
-                return time.perf_counter()
-        raise AssertionError(f"the worker has not said {text!r}")
 
 
 def _throughput(fleet: Fleet, homes: list[Path]) -> float:
     """Jobs a second of so many workers that are up, each with one at a time."""
     with ExitStack() as stack:
         for home in homes:
-            _Lines(stack.enter_context(_working(home))).wait_for("up;")
+            stack.enter_context(_work(home)).hears("up;")
         began = time.perf_counter()
         for name in fleet.names:
             fleet.ask(name)

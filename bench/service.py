@@ -9,6 +9,7 @@ import shutil
 import statistics
 import subprocess
 import time
+from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from functools import cache
 from pathlib import Path
@@ -162,10 +163,12 @@ def status(quick: bool) -> Result:
 
 
 class Up:
-    """``cleared up`` on a workspace; what it writes is read as it comes."""
+    """``cleared up`` on a workspace, or another command that serves; what it writes is read as it comes."""
 
-    def __init__(self, root: Path) -> None:
-        self._process = subprocess.Popen([CLEARED, "up"], cwd=root, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+    def __init__(self, root: Path, *words: str, environment: Mapping[str, str] | None = None) -> None:
+        self._process = subprocess.Popen(
+            [CLEARED, *(words or ("up",))], cwd=root, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE
+        )
         assert self._process.stderr is not None
         self._pipe = self._process.stderr.fileno()
         self._said = b""
