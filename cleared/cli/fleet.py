@@ -122,8 +122,7 @@ def add_workspace(
     and receive.denyDeletes true.
     """
     refuse_in_job()
-    fleet, database = open_fleet()
-    with database:
+    with open_fleet() as (fleet, database):
         fleet_home.check_name(name)
         fleet_owner.require_owner(fleet)
         address = str(Path(url).absolute()) if Path(url).is_dir() else fleet_home.check_address(url)
@@ -159,8 +158,7 @@ def remove_workspace(
 ) -> None:
     """Take a workspace out of the fleet. Its history stays where it is pushed to."""
     refuse_in_job()
-    fleet, database = open_fleet()
-    with database:
+    with open_fleet() as (fleet, database):
         fleet_owner.require_owner(fleet)
         waiting = [file.name for file in database.list_files(fleet_home.check_name(name))]
         waiting += [request.agent for request in database.list_requests(name)]
@@ -184,8 +182,7 @@ def trust_worker(
     json: JsonOption = False,
 ) -> None:
     """Let a worker run the workspaces, or not any more. Without a name: show the workers that were seen."""
-    fleet, database = open_fleet()
-    with database:
+    with open_fleet() as (fleet, database):
         if worker:
             refuse_in_job()
             found = fleet_owner.find_worker(database, worker)
@@ -276,8 +273,7 @@ def serve_pages(
     """
     refuse_in_job()
     page_server.require_packages("cleared fleet server")
-    fleet, database = open_fleet()
-    with database:
+    with open_fleet() as (fleet, database):
         roots = {}
         for record in database.list_workspaces():
             said = read_statement(fleet.owner, record.signed, WorkspaceStatement)

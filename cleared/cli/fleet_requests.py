@@ -35,8 +35,7 @@ def run_agent(
 ) -> None:
     """Have an agent run in a workspace, and wait for its end; exits 1 where it failed, 3 where it was refused."""
     refuse_in_job()
-    fleet, database = open_fleet()
-    with database:
+    with open_fleet() as (fleet, database):
         database.read_workspace(name)
         job_queue.refuse_full_queue(database)
         identity = key or f"fleet-{secrets.token_hex(8)}"
@@ -68,8 +67,7 @@ def look_at_workspaces(
     names: Annotated[list[str], typer.Argument(metavar="NAME…", help="As cleared fleet list shows them.")],
 ) -> None:
     """Have a worker look at workspaces now: somebody has pushed. For a person, and for the git host's post-receive."""
-    fleet, database = open_fleet()
-    with database, job_queue.open_queue(fleet.database) as queue:
+    with open_fleet() as (fleet, database), job_queue.open_queue(fleet.database) as queue:
         for name in names:
             database.read_workspace(name)
             job_queue.ask_for_job(queue, name, "push", "")
@@ -86,8 +84,7 @@ def drop_files(
 ) -> None:
     """Hand files in to a workspace: kept at once, imported by the next worker. The same file twice is one."""
     refuse_in_job()
-    fleet, database = open_fleet()
-    with database:
+    with open_fleet() as (fleet, database):
         database.read_workspace(name)
         job_queue.refuse_full_queue(database)
         store, dropped = FileStore(fleet.store), []
@@ -119,8 +116,7 @@ def withdraw_files(
 ) -> None:
     """Take back files that were handed in and wait still; the same content may be handed in again."""
     refuse_in_job()
-    _, database = open_fleet()
-    with database:
+    with open_fleet() as (_, database):
         database.read_workspace(name)
         for text in files:
             found = [f for f in database.list_files(name) if f.name == text or (text and f.digest.startswith(text))]

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import Annotated, Any
 
 import typer
@@ -21,19 +22,19 @@ from cleared.workspace.watched_names import escape_name
 NameArgument = Annotated[str, typer.Argument(metavar="NAME", help="As cleared fleet list shows it.")]
 
 
-def open_fleet() -> tuple[Fleet, FleetDatabase]:
+@contextmanager
+def open_fleet() -> Iterator[tuple[Fleet, FleetDatabase]]:
     """The fleet that this machine belongs to, and its database. Raises ``ClearedError`` where there is none."""
     fleet_home.require_packages()
     fleet = fleet_home.read_fleet()
-    database = FleetDatabase.connect(fleet.database)
-    database.check_version()
-    return fleet, database
+    with FleetDatabase.connect(fleet.database) as database:
+        database.check_version()
+        yield fleet, database
 
 
 def list_workspaces(json: JsonOption = False) -> None:
     """List the workspaces: what is wrong first, then what waits for a person."""
-    fleet, database = open_fleet()
-    with database:
+    with open_fleet() as (fleet, database):
         records, jobs = database.list_workspaces(), database.count_jobs()
         rows = [_describe(fleet, record, jobs) for record in records]
     if json:
@@ -85,8 +86,7 @@ def show_status(
     json: JsonOption = False,
 ) -> None:
     """Show how the fleet is, or one workspace with its files that wait."""
-    fleet, database = open_fleet()
-    with database:
+    with open_fleet() as (fleet, database):
         jobs = database.count_jobs()
         if name:
             row = _describe(fleet, database.read_workspace(name), jobs)
@@ -116,8 +116,7 @@ def show_queue(
     name: Annotated[str, typer.Argument(metavar="[NAME]", help="Only this workspace's.")] = "", json: JsonOption = False
 ) -> None:
     """Show the jobs that wait, and those that are on."""
-    _, database = open_fleet()
-    with database:
+    with open_fleet() as (_, database):
         if name:
             database.read_workspace(name)
         rows = [

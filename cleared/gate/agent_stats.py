@@ -95,11 +95,11 @@ def list_run_outcomes(host: Host, snapshot: Snapshot) -> list[RecordOutcome]:
 def list_makers(host: Host) -> dict[str, str]:
     """Each record that a run made, and the agent that did, as far as this machine has their traces. What a dry run
     would have made is none."""
-    return {
-        str(record_id): str(trace["agent"])
-        for trace in host.traces.list_runs(MOST_RUNS)
-        for record_id in (trace["entries"] or () if not trace["dry_run"] else ())
-    }
+    return {name: str(trace["agent"]) for trace in host.traces.list_runs(MOST_RUNS) for name in _list_made(trace)}
+
+
+def _list_made(trace: Mapping[str, Any]) -> Sequence[str]:
+    return trace["entries"] or () if not trace["dry_run"] else ()
 
 
 def _read_outcomes(host: Host, snapshot: Snapshot) -> dict[str, RecordOutcome]:
@@ -120,7 +120,7 @@ def _judge(
             break
     traces = host.traces.list_runs(MOST_RUNS, agent)
     times = [each["duration_ms"] for each in traces if each["duration_ms"] is not None and not each["dry_run"]]
-    made = dict.fromkeys(chain.from_iterable(each["entries"] or () for each in traces if not each["dry_run"]))
+    made = dict.fromkeys(chain.from_iterable(map(_list_made, traces)))
     known = Counter(filter(None, map(outcomes.get, made)))
     sure = [each for each in known if each.confidence >= host.config.thresholds.auto_confirm]
     total = _sum_up(runs, asked)

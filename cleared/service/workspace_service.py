@@ -264,10 +264,9 @@ class StepTiming:
 
         During a run nothing else is looked at, so what came due meanwhile counts as on time.
         """
-        awake_since = self._last_step if self.ran_delivery else max(self._started, now - MISFIRE_GRACE)
-        awake_since = self._awake_since or awake_since
+        here = self._last_step if self.ran_delivery else max(self._started, now - MISFIRE_GRACE)
         self._last_step, self.ran_delivery = now, False
-        return StepTimes(now, awake_since)
+        return StepTimes(now, self._awake_since or here)
 
     def is_paused(self, now: datetime) -> bool:
         """Whether it is not yet time to try again."""

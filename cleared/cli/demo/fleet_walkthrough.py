@@ -24,6 +24,7 @@ from cleared.git import Repository
 from cleared.git.git_process import Git
 from cleared.git.remote_branch import RemoteBranch, push_commit
 from cleared.service.fleet.fleet_database import FleetDatabase
+from cleared.service.fleet.fleet_home import read_fleet
 from cleared.service.fleet.local_postgres import LocalPostgres, find_postgres_program
 
 _NAMES: Final = ("north", "south")
@@ -76,7 +77,7 @@ class _Demo:
             )
             address = self._publish(name, root, commit)
             self._run(self._owner, "fleet", "add", name, address)
-        owner = self._read_owner()
+        owner = read_fleet().owner
         for name in self._workers:
             store = str(self._folder / "files")
             self._run(self._folder / name, "fleet", "join", "--database", url, "--owner", owner, "--store", store)
@@ -97,11 +98,6 @@ class _Demo:
             repo.git.run("config", "remote.origin.url", str(address))
             push_commit(repo, RemoteBranch("origin", "main"), commit)
         return str(address)
-
-    def _read_owner(self) -> str:
-        import json
-
-        return str(json.loads((self._owner / "fleet.json").read_bytes())["owner"])
 
     @contextmanager
     def _working(self, name: str) -> Iterator[None]:

@@ -227,11 +227,6 @@ class FleetDatabase:
             for name, due in asked:
                 self._run("UPDATE fleet_workspaces SET asked_due = %s WHERE name = %s AND due = %s", due, name, due)
 
-    def next_due(self) -> datetime | None:
-        """When the next workspace is due for which no job was asked."""
-        rows = self._run("SELECT min(due) FROM fleet_workspaces WHERE asked_due IS DISTINCT FROM due")
-        return rows[0][0] if rows else None
-
     def save_job(
         self, name: str, *, state: bytes, head: str, due: datetime | None, now: datetime, cards: int, problem: str
     ) -> None:
@@ -307,15 +302,10 @@ class FleetDatabase:
             )
         return "renamed" if known and not known[0][1] else "new"
 
-    def list_files(self, workspace: str, *, waiting: bool = True) -> list[DroppedFile]:
-        """The dropped files, oldest first."""
-        rows = self._run(
-            "SELECT digest, name, at, settled FROM fleet_files WHERE workspace = %s AND (NOT %s OR settled = '') "
-            "ORDER BY at, name",
-            workspace,
-            waiting,
-        )
-        return [DroppedFile(*row) for row in rows]
+    def list_files(self, workspace: str) -> list[DroppedFile]:
+        """The dropped files that wait, oldest first."""
+        query = "SELECT digest, name, at FROM fleet_files WHERE workspace = %s AND settled = '' ORDER BY at, name"
+        return [DroppedFile(*row) for row in self._run(query, workspace)]
 
     def settle_file(self, workspace: str, file: DroppedFile, what: str) -> None:
         self._run(

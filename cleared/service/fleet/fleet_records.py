@@ -36,13 +36,12 @@ class WorkspaceRecord(Struct, frozen=True):
 
 
 class DroppedFile(Struct, frozen=True):
-    """A file that was handed in. ``name``: where it is put in the drop folder, no two of a workspace in the same place.
-    ``settled``: what became of it, empty while it waits."""
+    """A file that was handed in. ``name``: where it is put in the drop folder, no two of a workspace in the same
+    place."""
 
     digest: str
     name: str
     at: datetime
-    settled: str = ""
 
 
 class Request(Struct, frozen=True):

@@ -8,6 +8,7 @@ approve anything, nor let a worker in.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Final, TypeVar
 
@@ -94,33 +95,62 @@ def require_trusted_worker(workers: WorkersStatement, key: str) -> None:
         )
 
 
+def refuse_older(owner: str, signed: SignedStatement, kind: type[_T], memory: Path, about: str) -> _T:
+    """What the owner said, which is kept in the file ``memory`` where it is newer than what that has.
+
+    Raises ``PolicyError`` as ``read_statement`` does, and where the owner has said something later. ``about``: of what.
+    """
+    said, last = read_statement(owner, signed, kind), read_remembered(owner, kind, memory)
+    if last is not None and said.at < last.at:
+        raise PolicyError(
+            f"the owner has said something else of {about} on {last.at}, and the database has what was said on "
+            f"{said.at or 'no day'}",
+            remedy="Look who has changed the database. The owner says it again: cleared fleet add NAME GIT-URL, or "
+            "cleared fleet trust WORKER.",
+        )
+    if last is None or said.at != last.at:
+        _remember(signed, memory)
+    return said
+
+
+def read_remembered(owner: str, kind: type[_T], memory: Path) -> _T | None:
+    """What this machine has heard last of the owner; None where it has heard nothing."""
+    with suppress(FileNotFoundError, PolicyError):  # of another owner: this machine has changed fleets
+        return read_statement(owner, _parse_signed(memory.read_text("utf-8")), kind)
+    return None
+
+
+def _remember(signed: SignedStatement, memory: Path) -> None:
+    memory.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    write_atomic(memory, _render_signed(signed).encode(), fsync=False)
+
+
+def _render_signed(signed: SignedStatement) -> str:
+    return f"{signed.text.decode()}\n{signed.signature}"
+
+
+def _parse_signed(text: str) -> SignedStatement:
+    said, _, signature = text.partition("\n")
+    return SignedStatement(said.encode(), signature)
+
+
+# --- the workers -----------------------------------------------------------------------------------------------
+
+
 def sign_workers(key: Key, database: FleetDatabase, said: WorkersStatement, folder: Path) -> None:
     """Say in the database which workers the fleet has, and remember it in ``folder``."""
     signed = sign_statement(key, said)
-    text = f"{signed.text.decode()}\n{signed.signature}"
-    database.write_fact(_WORKERS, text)
-    write_atomic(folder / _REMEMBERED, text.encode())
+    database.write_fact(_WORKERS, _render_signed(signed))
+    _remember(signed, folder / _REMEMBERED)
 
 
 def read_workers(owner: str, database: FleetDatabase, folder: Path) -> WorkersStatement:
     """The workers of the fleet, as the owner has said last; none where nothing was said yet. This machine remembers it
-    in ``folder``.
-
-    Raises ``PolicyError`` where it was not the owner, or the database has what they said before.
-    """
-    text = database.read_fact(_WORKERS) or ""
-    said = _parse_workers(owner, text)
-    last = read_remembered_workers(owner, folder)
-    if said.at < last.at:
-        raise PolicyError(
-            f"the owner has said something else of the workers on {last.at}, and the database has what was said on "
-            f"{said.at or 'no day'}",
-            remedy="Look who has changed the database. The owner says it again: cleared fleet trust WORKER.",
-        )
-    if said.at != last.at:
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        write_atomic(folder / _REMEMBERED, text.encode())
-    return said
+    in ``folder``. Raises ``PolicyError`` as ``refuse_older`` does."""
+    text, memory = database.read_fact(_WORKERS), folder / _REMEMBERED
+    if text is None and read_remembered(owner, WorkersStatement, memory) is None:
+        return WorkersStatement()
+    return refuse_older(owner, _parse_signed(text or ""), WorkersStatement, memory, "the workers")
 
 
 def restore_workers(database: FleetDatabase, folder: Path) -> None:
@@ -131,15 +161,5 @@ def restore_workers(database: FleetDatabase, folder: Path) -> None:
 
 
 def read_remembered_workers(owner: str, folder: Path) -> WorkersStatement:
-    """What this machine has heard last of the owner."""
-    try:
-        return _parse_workers(owner, (folder / _REMEMBERED).read_text("utf-8"))
-    except (FileNotFoundError, PolicyError):  # of another owner: this machine has changed fleets
-        return WorkersStatement()
-
-
-def _parse_workers(owner: str, fact: str) -> WorkersStatement:
-    text, _, signature = fact.partition("\n")
-    if not text:
-        return WorkersStatement()
-    return read_statement(owner, SignedStatement(text.encode(), signature), WorkersStatement)
+    """What this machine has heard last of the owner about the workers."""
+    return read_remembered(owner, WorkersStatement, folder / _REMEMBERED) or WorkersStatement()

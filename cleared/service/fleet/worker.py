@@ -10,7 +10,7 @@ import os
 import signal
 import sys
 import threading
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from datetime import timedelta
 from functools import partial
 from multiprocessing import connection, forkserver
@@ -61,6 +61,8 @@ class FleetWorker:
         self._processes.set_forkserver_preload(list(_PRELOADED))
         self._folder = fleet_folder()
         self._revoked: PolicyError | None = None
+        self._database: FleetDatabase | None = None
+        """What the looks for due workspaces use, one after the other."""
 
     def run(self) -> None:
         """Work until SIGTERM or Ctrl-C; jobs that are on end first. Raises ``ClearedError`` where the database cannot
@@ -73,6 +75,8 @@ class FleetWorker:
             self._require_trust(database)
         self._start_forking()
         asyncio.run(self._run())
+        if self._database is not None:
+            self._database.close()
         if self._revoked is not None:
             raise self._revoked
 
@@ -167,8 +171,10 @@ class FleetWorker:
 
     def _ask_for_due(self) -> int:
         """Ask for the jobs that are due; how many."""
-        now = self._clock.now()
-        with FleetDatabase.connect(self._fleet.database) as database:
+        now, database = self._clock.now(), self._database or FleetDatabase.connect(self._fleet.database)
+        self._database = None  # until this look was well: else the next one connects anew
+        with ExitStack() as unless_well:
+            unless_well.callback(database.close)
             self._require_trust(database)
             database.note_awake(now)
             due = database.list_due(now, _MOST_DUE)
@@ -177,6 +183,8 @@ class FleetWorker:
                     for workspace, at in due:
                         ask_for_job(queue, workspace, "due", at.isoformat())
                 database.note_asked(due)
+            unless_well.pop_all()
+        self._database = database
         return len(due)
 
     async def _rescue_jobs(self, app: App) -> None:

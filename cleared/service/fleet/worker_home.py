@@ -40,7 +40,6 @@ def enter_home(folder: Path, worker_home: Path, said: WorkspaceStatement, worker
         if not (home / name).exists() or (home / name).read_bytes() != data:
             write_atomic(home / name, data, mode=0o600)
     os.environ["CLEARED_HOME"] = str(home)
-    _refuse_older(home, said)
     trust = load_trust(said.books)
     before = (dict(trust.keys), dict(trust.runs), set(trust.withdrawn), dict(trust.barred), dict(trust.newest))
     trust.keys = dict(said.keys)
@@ -55,20 +54,6 @@ def enter_home(folder: Path, worker_home: Path, said: WorkspaceStatement, worker
     for name in _OWN:
         os.environ.pop(name, None)
     os.environ.update(_read_secrets(folder / _SECRETS / f"{said.name}.env"))
-
-
-def _refuse_older(home: Path, said: WorkspaceStatement) -> None:
-    """Raises ``WorkspaceError`` where the owner has said something later: an old statement was put back."""
-    path = home / "said-at"
-    last = path.read_text("ascii") if path.exists() else ""
-    if said.at < last:
-        raise WorkspaceError(
-            f"the owner has said something else of {said.name} on {last}, and the database has what was said on "
-            f"{said.at}",
-            remedy="Look who has changed the database. The owner says it again: cleared fleet add.",
-        )
-    if said.at != last:
-        write_atomic(path, said.at.encode("ascii"), fsync=False)
 
 
 def _read_secrets(path: Path) -> dict[str, str]:

@@ -42,6 +42,7 @@ from cleared.service.fleet.owner_statements import (
     WorkspaceStatement,
     read_statement,
     read_workers,
+    refuse_older,
     require_trusted_worker,
 )
 from cleared.service.fleet.service_state import pack_state, unpack_state
@@ -139,6 +140,8 @@ class WorkspaceJob:
                 f"the owner has taken {said.name} out of the fleet on {workers.removed[said.name]}, so nothing is run",
                 remedy="Look who has changed the database. The owner takes it in again: cleared fleet add.",
             )
+        memory = self._folder / "homes" / said.name / "said"
+        refuse_older(owner, record.signed, WorkspaceStatement, memory, said.name)
         require_trusted_worker(workers, run_public_key(self._folder))
         now = self._clock.now()
         if said.budget_seconds and record.spent_day == now.date() and record.spent_seconds >= said.budget_seconds:
