@@ -17,6 +17,7 @@ from cleared.base.file_source import FileSource
 from cleared.books.ledger.agreed_balances import parse_agreed_balances
 from cleared.books.ledger.bank_lines import (
     DUPLICATE_COLUMNS,
+    BankLine,
     ImportRecord,
     Outcome,
     iter_lines,
@@ -250,6 +251,7 @@ class _Redone:
         for name, pairs in matches.items():
             if name not in self._renamed.doubles:
                 for line_id, leg_id, amount in pairs:
+                    self._require_line(line_id)
                     self._bank.stage_match(line_id, self._renamed.find(name) + leg_id[len(name) :], amount)
 
     def stage_facts(self) -> None:
@@ -262,14 +264,15 @@ class _Redone:
             now = self._bank.find_outcome(line_id)
             if now is not None and now.outcome == outcome:
                 continue
-            found = self._bank.find_line(line_id)
-            if outcome == RELEASED and (found is None or found[1].file_sha256 not in undone):
+            found = self._require_line(line_id)
+            if outcome == RELEASED and found.file_sha256 not in undone:
                 raise WorkConflict(f"a file of others has the bank line {line_id}, too; take the import back again")
             if now is not None and had.get(line_id, ("",))[0] != now.outcome:
                 raise WorkConflict(f"the bank line {line_id} was set aside there, too, in another way")
             self._bank.new_outcomes[line_id] = Outcome(outcome, reason)
         data = self._cut(paths.duplicates)
         for _, row in read_records(data, DUPLICATE_COLUMNS) if data is not None else ():
+            self._require_line(row[2])
             self._bank.new_duplicates.append((row[0], int(row[1]), row[2], row[3]))
         known = {(each.file_sha256, each.account, each.run) for each in self._bank.undone_imports}
         self._bank.new_undone += [u for u in taken_back if (u.file_sha256, u.account, u.run) not in known]
@@ -277,6 +280,12 @@ class _Redone:
         for each in parse_agreed_balances(self._cut(paths.reconciliations), paths.reconciliations):
             if (each.account, each.day, each.amount, each.state) not in stand:
                 self._bank.new_agreed.append(each)
+
+    def _require_line(self, line_id: str) -> BankLine:
+        """Raises ``WorkConflict`` for a bank line of an import that was left out."""
+        if (found := self._bank.find_line(line_id)) is None:
+            raise WorkConflict(f"it is about the bank line {line_id}, whose import was left out")
+        return found[1]
 
     def refuse_moved_sums(self, old: Books) -> None:
         """Raises ``WorkConflict`` where it rests on sums that others have moved: of a closed period, of an account that

@@ -165,7 +165,10 @@ LEFT_OUT: Final = CardKind(
     "left out",
     "What was done here would mean something else on top of what others did, so `cleared sync` did not do it again.",
     "Nothing else.",
-    answers={"seen": "Seen; what others did stands. Do it again where you still want it."},
+    answers={
+        "seen": "Seen; what others did stands. Do it again where you still want it; move a file that it names back to "
+        "import/."
+    },
 )
 PUSH_REJECTED: Final = CardKind(
     "push_rejected",

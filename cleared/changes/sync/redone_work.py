@@ -32,6 +32,7 @@ from cleared.changes.decisions.decision_context import UNDO_TRAILER
 from cleared.changes.host import Host
 from cleared.changes.record_sources import CommittedSource
 from cleared.changes.session import make_context, new_run_id
+from cleared.changes.sync.left_out_files import find_free_name, list_files_aside
 from cleared.changes.sync.redone_approvals import RedoneApprovals, can_be_left_out, is_approval, is_same_proposal
 from cleared.changes.sync.redone_tasks import join_task_file, list_added_tasks
 from cleared.changes.sync.unpushed_work import Step
@@ -70,12 +71,11 @@ class WorkRedoing:
         """Cards that have another id now."""
         self._proposals = f"{host.layout.queue_dir}/proposals/"
         self.reverted: set[str] = set()
-        """Runs that a later step takes back."""
+        """Runs that a later step takes back: their files are not wanted."""
 
     def redo_step(self, step: Step) -> RedoneStep:
-        """Do one step again. A decision, a proposal, a person's own commit, or a run that was taken back, is left out
-        where it would mean something else, or is not possible. Raises ``WorkConflict`` for others: what came after them
-        would stand on nothing."""
+        """Do one step again. One that would mean something else, or is not possible, is left out, and so is what rests
+        on it. Raises ``WorkConflict`` for settings without which nothing that came after can be read."""
         if step.is_there:
             return RedoneStep(step, None)
         renamed, cards = self.renamed, self._cards
@@ -85,14 +85,11 @@ class WorkRedoing:
         except KeyLocked:
             raise
         except ClearedError as error:
-            if not self._can_leave_out(step, is_light=self.renamed.added == renamed.added):
+            if not can_be_left_out(step):
                 raise WorkConflict(
                     f"{step.commit[:10]} {step.subject[:80]}: {error.message}",
                     place=error.place,
-                    remedy=(
-                        "Take it back here (cleared revert), and sync; or do as " if step.kind == "run" else "Do as "
-                    )
-                    + "docs/howto/two-clones.md says. Nothing was changed.",
+                    remedy="Do as docs/howto/two-clones.md says. Nothing was changed.",
                 ) from None
             renamed.leave_out(self.renamed.added - renamed.added)
             cards.leave_out(self._cards.added - cards.added)
@@ -100,31 +97,31 @@ class WorkRedoing:
             return RedoneStep(step, None, f"{error}")
         return RedoneStep(step, commit)
 
-    def _can_leave_out(self, step: Step, *, is_light: bool) -> bool:
-        """``is_light``: whether it has made no record that later ones may rest on."""
-        changed = step.after.list_changes(step.before)
-        inputs = (f"{self._host.layout.import_dir}/", self._host.layout.imported_files)
-        is_gone = step.said is not None and step.said.made_by in self.reverted
-        is_gone = is_gone or (is_light and not any(path.startswith(inputs) for path in changed))
-        return (step.kind != "run" or is_gone) and can_be_left_out(step)
-
     def _is_test(self, path: str) -> bool:
         """Whether a file is a test, or says that one counts. A correction becomes one."""
         return path.startswith((f"{CASES}/", "tests/"))
 
     def record_left_out(self, steps: Sequence[RedoneStep]) -> None:
-        """A card for each step that was left out, in one commit."""
+        """A card for each step that was left out, in one commit, and the bank files of such an import set aside."""
         now = self._host.clock.now().replace(microsecond=0)
         made = new_run_id(now)
         context = self._prepare_context("sync", now, made, {"id": made, "kind": "decision", "name": "sync"})
-        titles = []
+        titles, files = [], dict[str, bytes | None]()
         for each in steps:
             title = f"left out by a sync: {each.step.subject[:120]}"
-            commit = each.step.commit
-            context.stage_card(LEFT_OUT.name, (commit,), title, commit=commit, why=each.conflict, did=each.step.subject)
+            commit, is_wanted = each.step.commit, each.step.kind == "run" and each.step.made_by not in self.reverted
+            aside = list_files_aside(self._host.layout, self.snapshot, each.step, files) if is_wanted else {}
+            facts: dict[str, Any] = {
+                "commit": commit,
+                "why": each.conflict,
+                "did": each.step.subject,
+                "files": [*aside],
+            }
+            context.stage_card(LEFT_OUT.name, (commit,), title, record_id=None, **facts)
+            files |= aside
             titles.append(title)
         marks = [("Decision", made), ("By", "sync"), ("Clock", format_iso(now))]
-        self._commit(context, draft.CommitPlan(commit_messages.cards_opened(titles), marks))
+        self._commit(context, draft.CommitPlan(commit_messages.cards_opened(titles), marks, files))
 
     # -- a person's own commit --------------------------------------------------------------------------------------
 
@@ -328,7 +325,7 @@ class WorkRedoing:
             elif path.startswith(self._proposals) and is_same_proposal(mine, theirs):
                 continue
             elif old is None and path.startswith(f"{self._host.layout.processed_dir}/"):
-                files[self._find_free_name(path, str(step.after.find_blob_id(path)))] = mine
+                files[find_free_name(self.snapshot, path, str(step.after.find_blob_id(path)))] = mine
             elif (joined := self._join_rows(path, old, mine, theirs)) is not None:
                 files[path] = joined
             else:
@@ -345,11 +342,6 @@ class WorkRedoing:
         source = CommittedSource(self.snapshot)
         joined = (each.join_file(self._host.layout, source, path, old, mine, theirs) for each in load_domains())
         return next((data for data in joined if data is not None), None)
-
-    def _find_free_name(self, path: str, blob: str) -> str:
-        """For an imported file, of which others have another one of the same name."""
-        pure = PurePosixPath(path)
-        return str(pure.with_name(f"{pure.stem}-{blob[:8]}{pure.suffix}"))
 
     def _join_rows(self, path: str, old: bytes | None, mine: bytes | None, theirs: bytes | None) -> bytes | None:
         """Of a file to which both have only added rows, about something else each: all of them."""

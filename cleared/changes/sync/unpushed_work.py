@@ -55,6 +55,11 @@ class Step(Struct, frozen=True):
         return "decision" if "Decision" in trailers else "proposal" if trailers else "hand"
 
     @property
+    def made_by(self) -> str:
+        """The run or decision; empty for a commit by hand."""
+        return self.said.made_by if self.said is not None else ""
+
+    @property
     def reverts(self) -> str:
         """The run that it takes back; empty where it takes back none."""
         return self.said.trailers.get(REVERTS, "").partition(" ")[0] if self.said is not None else ""

@@ -161,23 +161,51 @@ def test_commits_by_hand_without_files_and_of_programs(two: Two) -> None:
     ws.in_order()
 
 
-def test_a_run_that_does_not_fit_is_taken_back_first(two: Two) -> None:
+def test_an_import_that_does_not_fit_is_left_out_with_what_rests_on_it(two: Two) -> None:
+    """Its file waits; when the cause is gone, it is imported as any other."""
     ws, other = two
     other.ok("queue", "approve", "2025-01-001")
     other.ok("period", "close", "2025-01")
     other.ok("sync")
-    late = chase(("01/07/2025", "LATE", "-8.00"), ("02/09/2025", "FEB", "-3.00"))
-    ws.drop("late.csv", late)
-    run = ws.run("ingest")["run_id"]
-    with unchanged(ws):
-        refused(ws("sync"), 3, "closed", "cleared revert")
-    ws.ok("revert", run, "--reason", "the month is closed", "-y")
-    assert all(step["left_out"] for step in ws.json("sync")["steps"])
-    ws.in_order()
-    ws.ok("period", "reopen", "2025-01", "--reason", "late")
-    ws.drop("late.csv", late)
+    feb = ("02/09/2025", "FEB", "-3.00")
+    ws.drop("late.csv", chase(("01/07/2025", "LATE", "-8.00"), feb))
     ws.run("ingest")
-    assert {"LATE", "FEB"} < {e["description"] for e in ws.entries()}
+    (name,) = [entry["entry_id"] for entry in ws.entries() if entry["description"] == "FEB"]
+    ws.ok("queue", "reject", name, "--reason", "no", "--outcome", "personal")
+    ws.drop("late.csv", chase(feb, ("02/10/2025", "MORE", "-4.00")))
+    ws.run("ingest")
+    ws.drop("other.csv", chase(("02/11/2025", "OTHER", "-5.00")))
+    ws.run("ingest")
+    done = ws.json("sync")
+    assert [bool(step["left_out"]) for step in done["steps"]] == [True, True, True, False]
+    for number, why in enumerate(("closed", f"{name}, which was left out", "whose import was left out")):
+        assert why in done["steps"][number]["left_out"], done
+    ws.in_order()
+    other.ok("sync")
+    other.in_order()
+    cards = [other.ok("queue", "show", card["id"]).out for card in other.cards() if card["kind"] == "left_out"]
+    files = sorted((other.root / "import/failed").glob("late*.csv"))
+    assert len(cards) == 3 and len(files) == 2
+    assert all(any(path.name in card for card in cards) for path in files)
+    other.ok("period", "reopen", "2025-01", "--reason", "late")
+    for path in files:
+        path.rename(other.root / "import" / path.name)
+    assert other.run("ingest")["status"] == "succeeded"
+    texts = [e["description"] for e in other.entries()]
+    assert sorted(texts) == ["CAFE", "CORNER SHOP", "FEB", "LATE", "MORE", "OTHER"], texts
+    other.ok("sync")
+    other.in_order()
+
+
+def test_an_import_that_was_taken_back_leaves_no_file_to_wait(two: Two) -> None:
+    ws, other = two
+    other.ok("queue", "approve", "2025-01-001")
+    other.ok("period", "close", "2025-01")
+    other.ok("sync")
+    ws.drop("late.csv", chase(("01/07/2025", "LATE", "-8.00")))
+    ws.ok("revert", ws.run("ingest")["run_id"], "--reason", "the month is closed", "-y")
+    assert all(step["left_out"] for step in ws.json("sync")["steps"])
+    assert not (ws.root / "import/failed").exists()
     ws.in_order()
 
 
@@ -214,10 +242,8 @@ def test_a_question_that_both_answered_otherwise(two: Two) -> None:
     other.ok("queue", "answer", card, "yes")
     other.ok("sync")
     ws.ok("queue", "answer", card, "no")
-    with unchanged(ws):
-        refused(ws("sync"), 3, "others have had its event", "cleared revert")
-    ws.ok("revert", ws.trailers()["Run"], "--reason", "no", "-y")
-    ws.ok("sync")
+    whys = [step["left_out"] for step in ws.json("sync")["steps"]]
+    assert "answered there: yes" in whys[0] and "others have had its event" in whys[1]
     assert [e["description"] for e in ws.entries()][-1] == "for yes"
     ws.in_order()
 

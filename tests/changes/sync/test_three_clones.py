@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import random
-import re
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -48,19 +47,6 @@ def amount_of(entry: dict[str, Any]) -> float:
 
 def is_standing(entry: dict[str, Any]) -> bool:
     return entry["status"] != "voided" and not entry["description"].startswith(("Void ", "Correct "))
-
-
-def join(ws: Workspace) -> None:
-    """A sync; where an import does not fit, it is taken back first, as the message says."""
-    for _ in range(9):
-        done = ws("sync")
-        if done.code == 0:
-            return
-        found = re.search(r"([0-9a-f]{10}) import: .* Take it back here", done.err)
-        assert done.code == 3 and found, done
-        run = ws.git("log", "-1", "--format=%(trailers:key=Run,valueonly)", found[1]).strip()
-        ws.ok("revert", run, "--reason", "the month is closed there", "-y")
-    raise AssertionError("it goes on")
 
 
 def take_tasks(ws: Workspace) -> Tasks:
@@ -112,7 +98,7 @@ def act(ws: Workspace, rand: random.Random, files: int) -> None:
     elif what == "switch":
         ws("agent", rand.choice(["disable", "enable"]), "probe")
     elif what == "sync":
-        join(ws)
+        ws.ok("sync")
     elif entry is not None:
         name = entry["entry_id"]
         words = {
@@ -138,7 +124,7 @@ def live_and_join(ws: Workspace, tmp_path: Path, seed: int, acts: int = 60) -> N
     for files in range(acts):
         act(rand.choice(clones), rand, files)
     for each in (*clones, *clones):
-        join(each)
+        each.ok("sync")
     assert {each.head() for each in clones} == {tip_of(shared)}
     for each in clones:
         each.in_order()
