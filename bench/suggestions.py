@@ -10,10 +10,10 @@ from decimal import Decimal
 
 from bench.measure import Result, seconds
 from cleared.books.ledger.all_booked_lines import AllBookedLines
-from cleared.books.ledger.booked_lines import BookedLine, read_booked_lines
 from cleared.books.ledger.categoriser import Categoriser
 from cleared.books.ledger.entry import ZERO, Entry, Leg
 from cleared.books.ledger.grouped_items import GroupedItems
+from cleared.books.ledger.standing_entries import list_standing_entries
 
 ENTRIES = 10_000
 WRONG = 0.065
@@ -44,12 +44,12 @@ def _books(count: int, wrong: float) -> list[tuple[Entry, int]]:
 
 
 def _learn(entries: Iterable[Entry], *more_banks: int) -> Categoriser:
-    return Categoriser(AllBookedLines.join(read_booked_lines(entries, {1010, *more_banks})))
+    return Categoriser(AllBookedLines.join(list_standing_entries(entries), {1010, *more_banks}))
 
 
-def _group(entries: Iterable[Entry]) -> GroupedItems[BookedLine]:
+def _group(entries: Iterable[Entry]) -> GroupedItems[Entry]:
     """The decisions of a part of the books, as those of a month are kept."""
-    return GroupedItems({line.entry_id: line for line in read_booked_lines(entries, [1010])})
+    return GroupedItems({each.entry_id: each for each in list_standing_entries(entries)})
 
 
 def train(quick: bool) -> Result:
@@ -88,10 +88,10 @@ def calibration(quick: bool) -> Result:
     The lower bound of Wilson's interval (95 %) must reach 0.95, over at least 300 suggestions.
     """
     sure = right = 0
-    parts: list[GroupedItems[BookedLine]] = []
+    parts: list[GroupedItems[Entry]] = []
     newest: list[Entry] = []
     for entry, truth in _books(ENTRIES // 2 if quick else ENTRIES, WRONG):
-        found = Categoriser(AllBookedLines([*parts, _group(newest)])).suggest(entry.description, Decimal(-1))
+        found = Categoriser(AllBookedLines([*parts, _group(newest)], [1010])).suggest(entry.description, Decimal(-1))
         if found is not None and found.confidence >= SURE:
             sure, right = sure + 1, right + (found.account == truth)
         newest.append(entry)

@@ -144,6 +144,12 @@ def count_units(amount: Decimal, places: int) -> int:
     return int(_EXACT.scaleb(amount, places))
 
 
+@lru_cache(maxsize=20_000)
+def count_written_units(text: str, places: int) -> int:
+    """The same of an amount as a journal has it: the months of a year have many of the same."""
+    return count_units(Decimal(text), places)
+
+
 def from_units(units: int, places: int) -> Decimal:
     """The inverse of ``count_units``, with all its ``places`` decimals."""
     return _EXACT.scaleb(Decimal(units), -places)

@@ -98,7 +98,7 @@ def _read_standing(host: Host, books: Books) -> tuple[StandingBooks, frozenset[i
     """The entries of books that are open; and which accounts are banks'."""
     assert isinstance(books.source, CommittedSource)
     banks = frozenset(ledger_accounts(host.config).values())
-    return read_standing_books(host.layout, books.source.snapshot, host.decimal_places, banks), banks
+    return read_standing_books(host.layout, books.source.snapshot, host.decimal_places), banks
 
 
 def _list_payments(standing: StandingBooks, banks: frozenset[int]) -> list[Payment]:

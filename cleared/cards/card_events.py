@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, Final
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -14,6 +14,7 @@ from cleared.cards.card import Card
 from cleared.cards.kinds import QUESTION
 
 Event = Mapping[str, Any]
+_encode: Final = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), default=str).encode
 
 
 class CardEvents(Struct):
@@ -159,4 +160,4 @@ def render_open(card: Card) -> str:
 
 def render_line(data: Event) -> str:
     """A line of the queue."""
-    return json.dumps(data, ensure_ascii=False, separators=(",", ":"), default=str) + "\n"
+    return _encode(data) + "\n"

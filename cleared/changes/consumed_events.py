@@ -130,7 +130,7 @@ def was_opened(host: Host, repo: Repository, snapshot: Snapshot, card: Card) -> 
 
 def find_unopened_cards(host: Host, repo: Repository, snapshot: Snapshot, cards: Collection[Card]) -> list[Card]:
     """Of what lines say that open these cards, that which no run or decision attests."""
-    query = "SELECT 1 FROM cards WHERE card=? AND what='opens' AND digest=?"
+    query = "SELECT card, digest FROM cards WHERE what='opens' AND card IN (SELECT value FROM json_each(?))"
     counting = attestation.trusted_signers(host, snapshot), attestation.accepted_workspaces(host, snapshot)
     vouched = _list_vouched(host, repo, snapshot, counting) if host.reads_again else {}
     unknown = [card for card in cards if vouched.get(card.id) is not card or card.rivals]
@@ -138,7 +138,8 @@ def find_unopened_cards(host: Host, repo: Repository, snapshot: Snapshot, cards:
     unopened: list[Card] = []
     if asked:
         with _open_index(host, repo, snapshot) as db:
-            unopened = [c for c in asked if not db.execute(query, (c.id, attestation.opening_digest(c))).fetchone()]
+            opened = set(db.execute(query, (json.dumps([card.id for card in asked]),)))
+        unopened = [card for card in asked if (card.id, attestation.opening_digest(card)) not in opened]
     if host.reads_again and (asked or len(vouched) > _MAX_VOUCHED):
         doubtful = {id(card) for card in unopened}
         found = {card.id: card for card in (*cards, *asked) if id(card) not in doubtful}

@@ -11,8 +11,10 @@ from dataclasses import dataclass, field
 from datetime import date
 from decimal import Decimal
 from functools import cached_property
-from itertools import pairwise
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from itertools import pairwise, repeat
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
+
+import msgspec
 
 from cleared.base import money
 from cleared.books.ledger.entry import CLOSING, ZERO, Entry, Leg, entry_to_json, leg_suffix, parse_number
@@ -34,6 +36,7 @@ _TEXTS: Final = (
     "notes",
 )
 _BETWEEN: Final = "\0"
+T = TypeVar("T", bound="tuple[Any, ...]")
 
 
 class Sums(NamedTuple):
@@ -137,7 +140,7 @@ class MonthEntries:
 
     @classmethod
     def decode(cls, data: bytes) -> MonthEntries:
-        return cls(json.loads(data))
+        return cls(msgspec.json.decode(data))
 
     def make_entry(self, at: int) -> Entry:
         """The entry at this place of the file, counted from 0."""
@@ -162,8 +165,8 @@ class MonthEntries:
         if not places or len(places) < len(self):
             return map(self.make_entry, places)
         c, amounts = self._columns, self._amounts.__getitem__
-        legs = list(map(Leg, self._accounts, map(amounts, self._debits), map(amounts, self._credits)))
-        made = map(
+        legs = list(_make_tuples(Leg, self._accounts, map(amounts, self._debits), map(amounts, self._credits)))
+        made = _make_tuples(
             Entry,
             self.ids,
             map(self._days.__getitem__, self.dates),
@@ -322,6 +325,11 @@ class MonthEntries:
             start += len(text) + 1
             starts.append(start)
         return _BETWEEN.join([*texts, ""]), starts
+
+
+def _make_tuples(kind: type[T], *columns: Iterable[Any]) -> Iterator[T]:
+    """Tuples with names, of all their fields: in a third of the time that calling their class takes."""
+    return map(tuple.__new__, repeat(kind), zip(*columns, strict=True))
 
 
 def list_columns(month: JournalMonth) -> MonthEntries:

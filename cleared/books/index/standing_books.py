@@ -20,12 +20,10 @@ from msgspec.structs import replace
 from cleared.base.clock import check_deadline
 from cleared.base.last_values import LastValues
 from cleared.books.index.journal_index import JournalIndex, MonthKey, open_index
-from cleared.books.ledger.all_booked_lines import AllBookedLines
-from cleared.books.ledger.booked_lines import BookedLine, book_line
 from cleared.books.ledger.entry import Entry, parse_entry_id
 from cleared.books.ledger.grouped_items import GroupedItems, find_differences
 from cleared.books.ledger.journal import parse_month_once
-from cleared.books.ledger.standing_entries import StandingEntry, find_corrections_among, names_corrected, stand_entry
+from cleared.books.ledger.standing_entries import find_corrections_among, names_corrected, stand_entry
 from cleared.git import Snapshot
 from cleared.workspace.location import Layout
 
@@ -43,11 +41,14 @@ class KnownMonth(Struct, frozen=True):
     entries: GroupedItems[Entry]
     corrected: Mapping[str, Sequence[Entry]]
     correcting: Set[str]
-    standing: GroupedItems[StandingEntry]
-    lines: GroupedItems[BookedLine]
+    standing: GroupedItems[Entry]
 
 
-_EMPTY: Final = KnownMonth("", {}, GroupedItems({}), {}, frozenset(), GroupedItems({}), GroupedItems({}))
+def _begin_month(read: Mapping[str, Entry]) -> KnownMonth:
+    """A month of which nobody knows yet what is corrected: nearly all entries count as they are."""
+    entries = GroupedItems(read)
+    voided = dict.fromkeys(each.entry_id for each in read.values() if each.status == "voided")
+    return KnownMonth("", read, entries, {}, frozenset(), entries.exchange(voided))
 
 
 _reading: Final = threading.Lock()
@@ -81,40 +82,37 @@ class StandingBooks(Struct, frozen=True):
     months: Mapping[MonthKey, KnownMonth]
     entries: Mapping[str, Entry]
 
-    def find_standing(self, entry_id: str) -> StandingEntry | None:
+    def find_standing(self, entry_id: str) -> Entry | None:
         """An entry as it counts; None for one that is voided, or only corrects another."""
         parts = parse_entry_id(entry_id)
         month = self.months.get(parts[:2]) if parts is not None else None
         return month.standing.items.get(entry_id) if month is not None else None
 
     @property
-    def parts(self) -> list[GroupedItems[StandingEntry]]:
+    def parts(self) -> list[GroupedItems[Entry]]:
         """What counts, month by month."""
         return [month.standing for month in self.months.values()]
 
-    def list_parts_until(self, day: date) -> list[GroupedItems[StandingEntry]]:
+    def list_parts_until(self, day: date) -> list[GroupedItems[Entry]]:
         """The same up to a day's month."""
         return [month.standing for key, month in self.months.items() if key <= (day.year, day.month)]
 
-    @property
-    def lines(self) -> AllBookedLines:
-        return AllBookedLines([month.lines for month in self.months.values()])
 
-
-def read_standing_books(layout: Layout, snapshot: Snapshot, places: int, banks: Collection[int]) -> StandingBooks:
-    """The books of a commit. ``places``: decimals of the currency; ``banks``: the accounts of banks.
+def read_standing_books(layout: Layout, snapshot: Snapshot, places: int) -> StandingBooks:
+    """The books of a commit. ``places``: decimals of the currency.
 
     Raises ``WorkspaceError`` where git cannot read a file.
     """
     with _reading:
-        return _read_books(layout, snapshot, places, banks)
+        return _read_books(layout, snapshot, places)
 
 
-def _read_books(layout: Layout, snapshot: Snapshot, places: int, banks: Collection[int]) -> StandingBooks:
+def _read_books(layout: Layout, snapshot: Snapshot, places: int) -> StandingBooks:
     index = open_index(layout, snapshot, places)
-    place = (layout.root, places, frozenset(banks))
-    before = {key: _memory.find((*place, key)) or _EMPTY for key in index.months}
-    texts = {key: _read_month(layout, snapshot, index, key, before[key]) for key in check_deadline(index.months)}
+    place = (layout.root, places)
+    known = {key: _memory.find((*place, key)) for key in index.months}
+    texts = {key: _read_month(layout, snapshot, index, key, known[key]) for key in check_deadline(index.months)}
+    before = {key: known[key] or _begin_month(text) for key, text in texts.items()}
     changes = {key: find_differences(before[key].read, text) for key, text in texts.items()}
     read = {key: before[key].entries.exchange(changed) for key, changed in changes.items()}
     entries = _Entries(read)
@@ -122,23 +120,23 @@ def _read_books(layout: Layout, snapshot: Snapshot, places: int, banks: Collecti
     months = {}
     for key in check_deadline(read):
         now = replace(before[key], blob=index.blobs[key], read=texts[key], entries=read[key])
-        month = _follow(now, changes[key], corrected[key], correcting[key], banks)
+        month = _follow(now, changes[key], corrected[key], correcting[key])
         _memory.keep((*place, key), month)
         months[key] = month
     return StandingBooks(months, entries)
 
 
 def _read_month(
-    layout: Layout, snapshot: Snapshot, index: JournalIndex, key: MonthKey, before: KnownMonth
+    layout: Layout, snapshot: Snapshot, index: JournalIndex, key: MonthKey, before: KnownMonth | None
 ) -> Mapping[str, Entry]:
     """A month's entries. One of which this process knows no version is put into the index, where it has it not."""
-    if before.blob and before.blob == index.blobs[key]:
+    if before is not None and before.blob and before.blob == index.blobs[key]:
         return before.read
     if (columns := index.find_entries(key)) is not None:
         return dict(zip(columns.ids, columns.make_entries(range(len(columns))), strict=True))
     path = layout.journal_path(*key)
     month = parse_month_once(snapshot.read_file(path), *key, path, index.places)
-    if before is _EMPTY:
+    if before is None:
         index.add_month(month)
     return {each.entry_id: each for each in month.entries.values()}
 
@@ -162,7 +160,6 @@ def _follow(
     changed: Collection[str],
     corrected: Mapping[str, Sequence[Entry]],
     correcting: Set[str],
-    banks: Collection[int],
 ) -> KnownMonth:
     """The month with what follows from its entries. ``before``: with what followed before some had ``changed``."""
     either = corrected.keys() | before.corrected.keys()
@@ -171,18 +168,9 @@ def _follow(
     if not differing:
         return before
     entries = before.entries.items
-    standing: dict[str, StandingEntry | None] = dict.fromkeys(differing - entries.keys())
+    standing: dict[str, Entry | None] = dict.fromkeys(differing - entries.keys())
     for entry_id in (each for each in entries if each in differing):
         standing[entry_id] = stand_entry(
             entries[entry_id], corrected.get(entry_id, ()), corrects=entry_id in correcting
         )
-    lines = {each: book_line(counted, banks) if counted is not None else None for each, counted in standing.items()}
-    return KnownMonth(
-        before.blob,
-        before.read,
-        before.entries,
-        corrected,
-        correcting,
-        before.standing.exchange(standing),
-        before.lines.exchange(lines),
-    )
+    return replace(before, corrected=corrected, correcting=correcting, standing=before.standing.exchange(standing))

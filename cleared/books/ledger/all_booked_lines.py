@@ -6,18 +6,21 @@ They are in one part, or, where they are kept from commit to commit, in one for 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from decimal import Decimal
-from functools import cached_property
+from functools import cached_property, lru_cache
 from itertools import chain
 from typing import Final, Literal, NamedTuple
 
+from cleared.base.clock import check_deadline
 from cleared.books.ledger.bank_lines import normalise_description
-from cleared.books.ledger.booked_lines import DECIDED, BookedLine, clean_payee
+from cleared.books.ledger.booked_lines import DECIDED, BookedLine, book_line, clean_payee
+from cleared.books.ledger.entry import Entry
 from cleared.books.ledger.grouped_items import GroupedItems
+from cleared.books.ledger.standing_entries import list_sizes
 
 Direction = Literal["in", "out"]
-LinePart = GroupedItems[BookedLine]
+LinePart = GroupedItems[Entry]
 _LETTERS: Final = re.compile(r"[A-Za-z]+")
 
 
@@ -30,30 +33,33 @@ class GroupKey(NamedTuple):
 
 
 class AllBookedLines:
-    """``parts``: in the journal's order."""
+    """``parts``: what counts, in the journal's order; ``banks``: the accounts of banks. A line is made of an entry when
+    it is asked for: of books with many nearly none are."""
 
-    def __init__(self, parts: Sequence[LinePart]) -> None:
+    def __init__(self, parts: Sequence[LinePart], banks: Collection[int]) -> None:
         self.parts = parts
+        self.banks = frozenset(banks)
 
     @classmethod
-    def join(cls, lines: Iterable[BookedLine]) -> AllBookedLines:
-        """Of lines that are kept nowhere, in one part."""
-        return cls([GroupedItems({line.entry_id: line for line in lines})])
+    def join(cls, standing: Iterable[Entry], banks: Collection[int]) -> AllBookedLines:
+        """Of entries that are kept nowhere, in one part."""
+        return cls([GroupedItems({each.entry_id: each for each in check_deadline(standing)})], banks)
 
     def __iter__(self) -> Iterator[BookedLine]:
-        return chain.from_iterable(part.items.values() for part in self.parts)
+        return chain.from_iterable(_book_lines(part.items.values(), self.banks) for part in self.parts)
 
     def iter_of_amount(self, amount: Decimal) -> Iterator[BookedLine]:
-        return chain.from_iterable(part.group(_list_amount).get(amount, ()) for part in self.parts)
+        return chain.from_iterable(part.recall(_list_of_amount, self.banks, amount) for part in self.parts)
 
     def list_decided(self, key: GroupKey) -> list[BookedLine]:
         """The lines of a payee and direction that persons decided."""
-        return [*chain.from_iterable(part.group(list_decided_key).get(key, ()) for part in self.parts)]
+        return [*chain.from_iterable(part.recall(_list_decided, self.banks, key) for part in self.parts)]
 
     @cached_property
     def decided_keys(self) -> Mapping[GroupKey, None]:
         """The payees and directions of all lines that persons decided."""
-        return dict.fromkeys(chain.from_iterable(part.group(list_decided_key) for part in self.parts))
+        by = _find_decided_key(self.banks)
+        return dict.fromkeys(chain.from_iterable(part.group(by) for part in self.parts))
 
     @cached_property
     def decided_payees(self) -> frozenset[str]:
@@ -61,29 +67,45 @@ class AllBookedLines:
 
     def find_decided_payees(self, word: str) -> set[str]:
         """The payees of lines that persons decided which have this word."""
-        return set().union(*(part.recall(_index_words).get(word, ()) for part in self.parts))
+        return set().union(*(part.recall(_index_words, self.banks).get(word, ()) for part in self.parts))
 
 
-def iter_lines_with(part: LinePart, words: str) -> Iterator[BookedLine]:
+def iter_lines_with(part: LinePart, banks: frozenset[int], words: str) -> Iterator[BookedLine]:
     """The lines of a part in whose texts these words can stand: those that have all words of letters in them."""
     (wanted,) = _list_letters(normalise_description(words))
-    for letters, lines in part.group(_list_letters_of).items():
+    for letters, standing in part.group(_list_letters_of).items():
         if wanted <= letters:
-            yield from lines
+            yield from _book_lines(standing, banks)
 
 
-def _list_amount(line: BookedLine) -> Iterator[Decimal]:
-    yield line.amount
+def _book_lines(standing: Iterable[Entry], banks: Collection[int]) -> Iterator[BookedLine]:
+    return (line for each in standing if (line := book_line(each, banks)) is not None)
 
 
-def list_decided_key(line: BookedLine) -> Iterator[GroupKey]:
-    """The group of a line that a person decided; none of another's."""
-    if line.status in DECIDED and line.amount:
-        yield GroupKey(clean_payee(line.text), "in" if line.amount > 0 else "out")
+def _list_of_amount(part: LinePart, banks: frozenset[int], amount: Decimal) -> list[BookedLine]:
+    found = part.group(list_sizes).get(abs(amount), ())
+    return [line for line in _book_lines(found, banks) if line.amount == amount]
 
 
-def _list_letters_of(line: BookedLine) -> Iterator[frozenset[str]]:
-    return _list_letters(normalise_description(line.text))
+def _list_decided(part: LinePart, banks: frozenset[int], key: GroupKey) -> list[BookedLine]:
+    return [*_book_lines(part.group(_find_decided_key(banks)).get(key, ()), banks)]
+
+
+@lru_cache(maxsize=8)
+def _find_decided_key(banks: frozenset[int]) -> Callable[[Entry], tuple[GroupKey, ...]]:
+    """What finds the group of a line that a person decided; none of another's. ``banks``: the accounts of banks."""
+
+    def find_key(standing: Entry) -> tuple[GroupKey, ...]:
+        line = book_line(standing, banks) if standing.status in DECIDED else None
+        if line is None:
+            return ()
+        return (GroupKey(clean_payee(line.text), "in" if line.amount > 0 else "out"),)
+
+    return find_key
+
+
+def _list_letters_of(standing: Entry) -> Iterator[frozenset[str]]:
+    return _list_letters(normalise_description(standing.description))
 
 
 def _list_letters(text: str) -> Iterator[frozenset[str]]:
@@ -92,10 +114,10 @@ def _list_letters(text: str) -> Iterator[frozenset[str]]:
     yield frozenset(words)
 
 
-def _index_words(part: LinePart) -> Mapping[str, set[str]]:
+def _index_words(part: LinePart, banks: frozenset[int]) -> Mapping[str, set[str]]:
     """Word → the decided payees that have it."""
     index: dict[str, set[str]] = {}
-    for key in part.group(list_decided_key):
+    for key in part.group(_find_decided_key(banks)):
         for word in key.payee.split():
             index.setdefault(word, set()).add(key.payee)
     return index

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection
 from datetime import date
 from decimal import Decimal
 from typing import Final, NamedTuple
 
 from msgspec import Struct
 
-from cleared.base.clock import check_deadline
 from cleared.books.ledger.bank_lines import normalise_description
 from cleared.books.ledger.entry import ZERO, Entry
-from cleared.books.ledger.standing_entries import StandingEntry, list_standing_entries
 
 DECIDED: Final = frozenset({"user-confirmed", "user-corrected"})
 """The statuses that a person gives."""
@@ -54,15 +52,8 @@ def clean_payee(description: str) -> str:
     return " ".join(words) or text
 
 
-def read_booked_lines(entries: Iterable[Entry], bank_accounts: Collection[int]) -> Iterator[BookedLine]:
-    """The standing entries of a whole journal that move one bank account, in its order."""
-    for standing in list_standing_entries(check_deadline(entries)):
-        if (line := book_line(standing, bank_accounts)) is not None:
-            yield line
-
-
-def book_line(standing: StandingEntry, bank_accounts: Collection[int]) -> BookedLine | None:
-    """The entry as a bank account moves; None where it moves none, or more than one."""
+def book_line(standing: Entry, bank_accounts: Collection[int]) -> BookedLine | None:
+    """An entry, as it counts, as a bank account moves; None where it moves none, or more than one."""
     totals: dict[int, Decimal] = {}
     for leg in standing.legs:
         totals[leg.account_id] = totals.get(leg.account_id, ZERO) + leg.amount
@@ -70,17 +61,16 @@ def book_line(standing: StandingEntry, bank_accounts: Collection[int]) -> Booked
     lines = tuple((a, amount) for a, amount in totals.items() if amount and a not in bank_accounts)
     if len(banks) != 1 or not lines:
         return None
-    entry = standing.entry
     return BookedLine(
-        entry.entry_id,
-        entry.date,
-        entry.description,
+        standing.entry_id,
+        standing.date,
+        standing.description,
         banks[0],
         totals[banks[0]],
         lines,
-        entry.status,
-        entry.counterparty,
-        entry.reference,
+        standing.status,
+        standing.counterparty,
+        standing.reference,
     )
 
 

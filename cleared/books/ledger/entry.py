@@ -118,7 +118,8 @@ class Entry(NamedTuple):
     @property
     def amount(self) -> Decimal:
         """The sum of its debits."""
-        return money.total([leg.debit for leg in self.legs])
+        debits = [leg.debit for leg in self.legs if leg.debit]
+        return debits[0] if len(debits) == 1 else money.total(debits)
 
     def to_csv(self, places: int) -> str:
         """The entry as CSV text, a row a leg."""

@@ -7,6 +7,7 @@ before with these exchanged: what a decision does not change is not looked at ag
 from __future__ import annotations
 
 from bisect import insort
+from collections import defaultdict
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from itertools import compress
 from operator import is_not
@@ -41,11 +42,11 @@ class GroupedItems(Generic[T]):
         """The items of each key, in order. ``by``: the keys of an item, each once."""
         groups = self._groups.get(by)
         if groups is None:
-            groups = {}
+            groups = defaultdict(list)
             for item in self.items.values():
                 for key in by(item):
-                    groups.setdefault(key, []).append(item)
-            self._groups[by] = groups
+                    groups[key].append(item)
+            self._groups[by] = groups = dict(groups)
         return groups
 
     def recall(self, make: Callable[..., R], *args: Hashable) -> R:

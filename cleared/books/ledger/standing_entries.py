@@ -5,26 +5,24 @@ without these.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import NamedTuple
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from decimal import Decimal
 
 from cleared.books.ledger.chains import CORRECTS, list_links, sum_by_account
 from cleared.books.ledger.corrections import make_leg
-from cleared.books.ledger.entry import Entry, Leg
+from cleared.books.ledger.entry import Entry
 
 Corrections = Mapping[str, Sequence[Entry]]
 """Entry id → the entries that correct it and stand, in the journal's order."""
 
 
-class StandingEntry(NamedTuple):
-    """An entry that counts. ``legs``: what it posts together with its corrections."""
-
-    entry: Entry
-    legs: tuple[Leg, ...]
-
-    @property
-    def entry_id(self) -> str:
-        return self.entry.entry_id
+def list_sizes(standing: Entry) -> Collection[Decimal]:
+    """The entry's amount, and what it moves on each of its accounts, without a sign."""
+    legs = standing.legs
+    if len(legs) == 2 and legs[0].account_id != legs[1].account_id:  # nearly all
+        return (legs[0].debit or legs[0].credit,)
+    moved = sum_by_account((leg.account_id, leg.amount) for leg in legs)
+    return {standing.amount, *map(abs, moved.values())}
 
 
 def names_corrected(entry: Entry) -> Iterator[bool]:
@@ -45,17 +43,20 @@ def find_corrections_among(linked: Iterable[Entry], find: Callable[[str], Entry 
     return found
 
 
-def stand_entry(entry: Entry, corrections: Sequence[Entry], *, corrects: bool) -> StandingEntry | None:
-    """The entry as it counts; None where it does not. ``corrects``: whether it only corrects one that stands."""
+def stand_entry(entry: Entry, corrections: Sequence[Entry], *, corrects: bool) -> Entry | None:
+    """The entry as it counts, with what it posts together with its corrections; None where it does not.
+
+    ``corrects``: whether it only corrects one that stands.
+    """
     if entry.status == "voided" or corrects:
         return None
     if not corrections:
-        return StandingEntry(entry, entry.legs)
+        return entry
     totals = sum_by_account((leg.account_id, leg.amount) for each in (entry, *corrections) for leg in each.legs)
-    return StandingEntry(entry, tuple(make_leg(account, amount) for account, amount in totals.items() if amount))
+    return entry._replace(legs=tuple(make_leg(account, amount) for account, amount in totals.items() if amount))
 
 
-def list_standing_entries(entries: Iterable[Entry]) -> Iterator[StandingEntry]:
+def list_standing_entries(entries: Iterable[Entry]) -> Iterator[Entry]:
     """Those of a whole journal that count, in its order."""
     known = {entry.entry_id: entry for entry in entries}
     linked = [entry for entry in known.values() if any(names_corrected(entry))]

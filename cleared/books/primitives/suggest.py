@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from cleared.books.card_kinds import TRANSFER
 from cleared.books.ledger.all_booked_lines import AllBookedLines
-from cleared.books.ledger.booked_lines import read_booked_lines
 from cleared.books.ledger.categoriser import Categoriser
+from cleared.books.ledger.standing_entries import list_standing_entries
 from cleared.books.primitives.book_shapes import AccountSuggestion
 from cleared.books.staged_books import books_of
 from cleared.books.transfer_cards import refused_transfers
@@ -26,9 +26,9 @@ def suggest_account(
     """
     staged = books_of(ctx)
     if staged.categoriser is None:
-        lines = read_booked_lines(staged.books.iter_entries(), set(staged.ledger_accounts.values()))
+        standing = list_standing_entries(staged.books.iter_entries())
         staged.categoriser = Categoriser(
-            AllBookedLines.join(lines),
+            AllBookedLines.join(standing, staged.ledger_accounts.values()),
             refused_transfers(ctx.cards.committed_cards.list_kind(TRANSFER.name)),
         )
     account, line = staged.bank.find_line(reference or "") or ("", None)

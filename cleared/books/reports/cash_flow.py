@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from datetime import date, timedelta
-from decimal import Decimal
 from typing import Final, NamedTuple
 
 from cleared.base import money
@@ -138,7 +137,6 @@ def _sum_flows(
 ) -> tuple[Flows, Corrections]:
     flows: dict[tuple[int, int], int] = defaultdict(int)
     corrections: dict[str, dict[int, int]] = {}
-    units: dict[str, int] = {}
     for legs, tags in zip(entries.list_movements(at), entries.list_texts("tags", at), strict=True):
         touched = {account for account, _ in legs if account in banks}
         origin = "" if touched else find_origin(tags)
@@ -147,15 +145,14 @@ def _sum_flows(
         is_opening = OPENING in tags and OPENING in tags.split(";")
         others = [leg for leg in legs if leg[0] not in banks]
         for account, text in legs:
-            if text not in units:
-                units[text] = money.count_units(Decimal(text), places)
+            units = money.count_written_units(text, places)
             if origin:
-                corrections.setdefault(origin, defaultdict(int))[account] += units[text]
+                corrections.setdefault(origin, defaultdict(int))[account] += units
             elif account in banks:
                 if is_opening or len(touched) > 1:
-                    flows[account, OPENED if is_opening else MIXED if others else BETWEEN] += units[text]
+                    flows[account, OPENED if is_opening else MIXED if others else BETWEEN] += units
             elif len(touched) == 1 and not is_opening:
-                flows[next(iter(touched)), account] -= units[text]
+                flows[next(iter(touched)), account] -= units
     return flows, corrections
 
 
@@ -211,5 +208,5 @@ def _list_posted(entries: MonthEntries, at: Sequence[int], places: int) -> list[
     posted = []
     for entry_id, legs in zip(entries.list_texts("entry_id", found), entries.list_movements(found), strict=True):
         amounts = [text for account, text in legs if account == CLEARING_ACCOUNT]
-        posted.append((entry_id, sum(money.count_units(Decimal(text), places) for text in amounts)))
+        posted.append((entry_id, sum(money.count_written_units(text, places) for text in amounts)))
     return posted

@@ -74,7 +74,7 @@ class _LedgerRows:
             for day, entry_id, description, other, legs in zip(*texts, entries.list_movements(at), strict=True):
                 for leg, text in legs:
                     if leg == number:
-                        units = money.count_units(Decimal(text), places)
+                        units = money.count_written_units(text, places)
                         debit, credit = (units, 0) if units >= 0 else (0, -units)
                         balance, debits, credits, count = balance + units, debits + debit, credits + credit, count + 1
                         figures = amounts[debit], amounts[credit], amounts[balance]

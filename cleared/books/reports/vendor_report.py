@@ -124,24 +124,22 @@ def _sum_spending(
     vendors: dict[str, list[int]] = {}
     corrections: dict[tuple[str, str], int] = defaultdict(int)
     payments: dict[tuple[str, str], int] = defaultdict(int)
-    units: dict[str, int] = {}
     texts = [entries.list_texts(name, at) for name in ("entry_id", "status", "tags", "counterparty")]
     for legs, entry_id, status, tags, written in zip(entries.list_movements(at), *texts, strict=True):
         spent = billed = paid = 0
         is_expense = moves_cash = pays_bill = False
         for account, text in legs:
             if account in expenses or account in cash or account == PAYABLE:
-                if text not in units:
-                    units[text] = money.count_units(Decimal(text), places)
+                units = money.count_written_units(text, places)
                 if account in expenses:
                     is_expense = True
-                    spent += units[text]
+                    spent += units
                 elif account == PAYABLE:
                     pays_bill = True
-                    billed += units[text]
+                    billed += units
                 else:
                     moves_cash = True
-                    paid -= units[text]
+                    paid -= units
         if is_expense or pays_bill:
             name, origin = written.strip(), find_origin(tags)
             sums = vendors.setdefault(name, [0, 0, 0])

@@ -13,12 +13,13 @@ from dataclasses import dataclass, field
 from datetime import date
 from decimal import Decimal
 from functools import cached_property, lru_cache, partial
+from string import digits
 from typing import Final
 
 from cleared.base import money
 from cleared.books.card_kinds import ENTRY, LINE, TRANSFER
 from cleared.books.index.standing_books import StandingBooks, read_standing_books
-from cleared.books.ledger.all_booked_lines import GroupKey
+from cleared.books.ledger.all_booked_lines import AllBookedLines, GroupKey
 from cleared.books.ledger.bank_lines import LINE_ID_PREFIX, BankLine, ImportRecord, normalise_description
 from cleared.books.ledger.booked_lines import OpenLine, clean_payee
 from cleared.books.ledger.categoriser import Categoriser, Suggestion
@@ -26,7 +27,7 @@ from cleared.books.ledger.chart import Chart
 from cleared.books.ledger.entry import ZERO, Entry, Leg
 from cleared.books.ledger.grouped_items import GroupedItems
 from cleared.books.ledger.staged_bank_lines import BankBook
-from cleared.books.ledger.standing_entries import StandingEntry
+from cleared.books.ledger.standing_entries import list_sizes
 from cleared.books.staged_books import ledger_accounts, open_books
 from cleared.books.teaching.decided_rows import DecidedHistory, LearnedRow
 from cleared.books.transfer_cards import refused_transfers
@@ -38,6 +39,7 @@ from cleared.changes.record_sources import CommittedSource
 from cleared.git import Snapshot
 
 _WORD: Final = re.compile(r"[^\W\d_]{2,}")
+_WITHOUT_DIGITS: Final = str.maketrans(digits, " " * len(digits))
 EntryTheme = tuple[str, tuple[int, ...]]
 
 
@@ -143,7 +145,7 @@ class BookFacts:
         keys = self._list_vendor_keys(card)
         for part in reversed(self.standing.list_parts_until(day)):
             alike = part.recall(_list_alike, keys)
-            yield from (each.entry for each in alike if each.entry_id != card.record_id)
+            yield from (self.entries[each.entry_id] for each in alike if each.entry_id != card.record_id)
 
     def _list_vendor_keys(self, card: Card) -> frozenset[str]:
         entry, line = self.entry_of(card), self.line_of(card)
@@ -154,23 +156,28 @@ class BookFacts:
 
     def find_entry_theme(self, entry: Entry) -> EntryTheme:
         """Its vendor, and its accounts that are no bank's: what entries that are decided together have in common."""
-        (theme,) = _find_theme_beside(frozenset(self.banks.values()))(StandingEntry(entry, self.effective_legs(entry)))
-        return theme
+        return _find_theme(self.standing.find_standing(entry.entry_id) or entry, self.banks.values())
 
     def list_theme(self, entry: Entry) -> set[str]:
         """The ids of the entries of the same vendor on the same accounts."""
-        by, theme = _find_theme_beside(frozenset(self.banks.values())), self.find_entry_theme(entry)
-        return set().union(*(part.recall(_list_ids, by, theme) for part in self.standing.parts))
+        banks, theme = frozenset(self.banks.values()), self.find_entry_theme(entry)
+        return set().union(*(part.recall(_list_theme, banks, theme) for part in self.standing.parts))
 
     def iter_of_amount(self, amount: Decimal) -> Iterator[Entry]:
         """The entries that count of an amount."""
         for part in self.standing.parts:
-            yield from (each.entry for each in part.group(_list_amount).get(amount, ()))
+            sized = part.group(list_sizes).get(amount, ())
+            yield from (self.entries[each.entry_id] for each in sized if each.amount == amount)
+
+    @cached_property
+    def lines(self) -> AllBookedLines:
+        """How bank lines are booked."""
+        return AllBookedLines(self.standing.parts, self.banks.values())
 
     @cached_property
     def categoriser(self) -> Categoriser:
         """What persons' decisions teach; learned when the first card is shown."""
-        return Categoriser(self.standing.lines, self.refused_transfers)
+        return Categoriser(self.lines, self.refused_transfers)
 
     def suggestion_of(self, card: Card) -> Suggestion | None:
         """The account that earlier decisions suggest for a card that waits, if it can take one."""
@@ -193,7 +200,7 @@ class BookFacts:
     @cached_property
     def history(self) -> DecidedHistory:
         """What persons decided, by payee; read when the first card is shown."""
-        return DecidedHistory(self.standing.lines)
+        return DecidedHistory(self.lines)
 
     def learned_row_of(self, card: Card) -> LearnedRow | None:
         """The row of a vendor table that would book a card that waits, and all like it, as persons decided."""
@@ -250,51 +257,47 @@ def vendor_key(counterparty: str, description: str) -> str:
     """What entries of one vendor have in common: its name, else the first words of the bank's text without digits."""
     if counterparty.strip():
         return normalise_description(counterparty)
-    text = normalise_description(description)
-    return " ".join(_WORD.findall(text)[:3]) or text
+    return _find_words(description.translate(_WITHOUT_DIGITS)) or normalise_description(description)
 
 
-def _list_vendor_keys(counterparty: str, description: str) -> set[str]:
+@lru_cache(maxsize=10_000)
+def _find_words(text: str) -> str:
+    """The first words of a text. Without their numbers, thousands of a bank's texts are one."""
+    return " ".join(_WORD.findall(normalise_description(text))[:3])
+
+
+def _list_vendor_keys(counterparty: str, description: str) -> Collection[str]:
     """The keys of an entry: by its vendor's name, where it has one, and by its text."""
-    return {vendor_key("", description), *([vendor_key(counterparty, "")] if counterparty.strip() else [])}
+    key = vendor_key("", description)
+    return {key, vendor_key(counterparty, "")} if counterparty.strip() else (key,)
 
 
-def _list_keys(standing: StandingEntry) -> set[str]:
-    return _list_vendor_keys(standing.entry.counterparty, standing.entry.description)
+def _list_keys(standing: Entry) -> Collection[str]:
+    return _list_vendor_keys(standing.counterparty, standing.description)
 
 
-@lru_cache(maxsize=8)
-def _find_theme_beside(banks: frozenset[int]) -> Callable[[StandingEntry], tuple[EntryTheme]]:
-    """What finds the theme of an entry: its vendor, and its accounts that are not among the banks'."""
-
-    def find_theme(standing: StandingEntry) -> tuple[EntryTheme]:
-        accounts = sorted(leg.account_id for leg in standing.legs if leg.account_id not in banks)
-        return ((vendor_key(standing.entry.counterparty, standing.entry.description), tuple(accounts)),)
-
-    return find_theme
+def _find_theme(standing: Entry, banks: Collection[int]) -> EntryTheme:
+    """Its vendor, and its accounts that are not among the banks'."""
+    accounts = sorted(leg.account_id for leg in standing.legs if leg.account_id not in banks)
+    return vendor_key(standing.counterparty, standing.description), tuple(accounts)
 
 
-def _list_ids(
-    part: GroupedItems[StandingEntry], by: Callable[[StandingEntry], tuple[EntryTheme]], theme: EntryTheme
-) -> list[str]:
-    return [each.entry_id for each in part.group(by).get(theme, ())]
+def _list_theme(part: GroupedItems[Entry], banks: frozenset[int], theme: EntryTheme) -> list[str]:
+    of_vendor = part.group(_list_keys).get(theme[0], ())
+    return [each.entry_id for each in of_vendor if _find_theme(each, banks) == theme]
 
 
-def _list_amount(standing: StandingEntry) -> Iterator[Decimal]:
-    yield standing.entry.amount
+def _list_used_accounts(standing: Entry) -> Collection[int]:
+    return {leg.account_id for leg in standing.legs} if standing.status != "pending-review" else ()
 
 
-def _list_used_accounts(standing: StandingEntry) -> Collection[int]:
-    return {leg.account_id for leg in standing.legs} if standing.entry.status != "pending-review" else ()
-
-
-def _list_alike(part: GroupedItems[StandingEntry], keys: frozenset[str]) -> list[StandingEntry]:
+def _list_alike(part: GroupedItems[Entry], keys: frozenset[str]) -> list[Entry]:
     """The entries of these vendors, newest first."""
     alike = {each.entry_id: each for key in keys for each in part.group(_list_keys).get(key, ())}
-    return sorted(alike.values(), key=lambda each: (each.entry.date, each.entry.number), reverse=True)
+    return sorted(alike.values(), key=lambda each: (each.date, each.number), reverse=True)
 
 
-def _count_uses(part: GroupedItems[StandingEntry], keys: frozenset[str]) -> Counter[int]:
+def _count_uses(part: GroupedItems[Entry], keys: frozenset[str]) -> Counter[int]:
     return Counter(account for each in part.recall(_list_alike, keys) for account in _list_used_accounts(each))
 
 
@@ -303,7 +306,7 @@ def read_book_facts(host: Host, snapshot: Snapshot, every_card: KnownCards) -> B
     books, bank = open_books(host.layout, CommittedSource(snapshot))
     banks = dict(ledger_accounts(host.config))
     return BookFacts(
-        read_standing_books(host.layout, snapshot, host.decimal_places, banks.values()),
+        read_standing_books(host.layout, snapshot, host.decimal_places),
         books.chart,
         banks,
         bank,

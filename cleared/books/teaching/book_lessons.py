@@ -14,8 +14,10 @@ from typing import Any, Final, NamedTuple
 from cleared.base.terminal import count_noun
 from cleared.books.ledger.all_booked_lines import AllBookedLines, GroupKey
 from cleared.books.ledger.bank_lines import normalise_description
-from cleared.books.ledger.booked_lines import DECIDED, BookedLine, read_booked_lines
+from cleared.books.ledger.booked_lines import DECIDED, BookedLine
+from cleared.books.ledger.entry import Entry
 from cleared.books.ledger.staged_bank_lines import BankBook
+from cleared.books.ledger.standing_entries import list_standing_entries
 from cleared.books.staged_books import ledger_accounts, open_books
 from cleared.books.teaching.decided_rows import (
     UNATTESTED,
@@ -64,8 +66,8 @@ def find_lessons(source: LessonSource) -> Lessons:
     having: list[TableScript | ChainScript] = [*scripts, *chains]
     books, bank = open_books(host.layout, CommittedSource(source.snapshot))
     banks = ledger_accounts(host.config)
-    lines = list(read_booked_lines(books.iter_entries(), set(banks.values())))
-    decided = AllBookedLines.join(_mark_unattested(host, source.snapshot, lines))
+    standing = list(list_standing_entries(books.iter_entries()))
+    decided = AllBookedLines.join(_mark_unattested(host, source.snapshot, standing), banks.values())
     history = DecidedHistory(decided, read_answers(source.cards.values()))
     today, enough = host.clock.now().date(), host.config.thresholds.auto_confirm
     live = {path.rsplit("/", 1)[-1].removesuffix(".py"): path for path in read_approved(source.scripts)}
@@ -94,13 +96,13 @@ def find_lessons(source: LessonSource) -> Lessons:
     return lessons
 
 
-def _mark_unattested(host: Host, snapshot: Snapshot, lines: Sequence[BookedLine]) -> Iterator[BookedLine]:
-    """The lines, where a status that no attested decision of a person gave counts as none: anybody may write one."""
-    said = [line.entry_id for line in lines if line.status in DECIDED]
+def _mark_unattested(host: Host, snapshot: Snapshot, standing: Sequence[Entry]) -> Iterator[Entry]:
+    """The entries, where a status that no attested decision of a person gave counts as none: anybody may write one."""
+    said = [each.entry_id for each in standing if each.status in DECIDED]
     decided = list_decided_records(host, snapshot, said)
-    for line in lines:
-        is_forged = line.status in DECIDED and line.entry_id not in decided
-        yield line._replace(status=UNATTESTED) if is_forged else line
+    for each in standing:
+        is_forged = each.status in DECIDED and each.entry_id not in decided
+        yield each._replace(status=UNATTESTED) if is_forged else each
 
 
 def _list_makers(source: LessonSource) -> Iterator[tuple[str, str]]:

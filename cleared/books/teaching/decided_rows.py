@@ -159,16 +159,16 @@ class DecidedHistory:
         return {
             line.entry_id: frozenset((str(line.bank), str(row.account)))
             for part in self.lines.parts
-            for line in _iter_fitting(part, row)
+            for line in _iter_fitting(part, self.lines.banks, row)
         }
 
     def _compare_past(self, row: VendorRow) -> Counter[str]:
         """How many lines that a row fits stand how to it."""
-        return sum((part.recall(_count_fitting, row) for part in self.lines.parts), Counter())
+        return sum((part.recall(_count_fitting, self.lines.banks, row) for part in self.lines.parts), Counter())
 
     def _find_other_payee(self, words: str, payee: str) -> str:
         """The first other payee in whose texts the words stand; empty where there is none."""
-        found = (part.recall(_find_other_payee, words, payee) for part in self.lines.parts)
+        found = (part.recall(_find_other_payee, self.lines.banks, words, payee) for part in self.lines.parts)
         return min(filter(None, found), default="")
 
     def _make_rows(self, key: GroupKey, parts: Sequence[_Part]) -> list[LearnedRow]:
@@ -209,16 +209,16 @@ class DecidedHistory:
         )
 
 
-def _iter_fitting(part: LinePart, row: VendorRow) -> Iterator[BookedLine]:
-    return (line for line in iter_lines_with(part, row.words) if row.fits(line.text, line.amount, line.bank))
+def _iter_fitting(part: LinePart, banks: frozenset[int], row: VendorRow) -> Iterator[BookedLine]:
+    return (line for line in iter_lines_with(part, banks, row.words) if row.fits(line.text, line.amount, line.bank))
 
 
-def _count_fitting(part: LinePart, row: VendorRow) -> Counter[str]:
-    return Counter(_compare(line, row) for line in _iter_fitting(part, row))
+def _count_fitting(part: LinePart, banks: frozenset[int], row: VendorRow) -> Counter[str]:
+    return Counter(_compare(line, row) for line in _iter_fitting(part, banks, row))
 
 
-def _find_other_payee(part: LinePart, words: str, payee: str) -> str:
-    payees = {clean_payee(line.text) for line in iter_lines_with(part, words)}
+def _find_other_payee(part: LinePart, banks: frozenset[int], words: str, payee: str) -> str:
+    payees = {clean_payee(line.text) for line in iter_lines_with(part, banks, words)}
     return min((each for each in payees if each != payee and contains_words(each, words)), default="")
 
 

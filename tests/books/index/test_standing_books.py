@@ -7,14 +7,12 @@ from pathlib import Path
 from harness import Workspace, chase
 
 from cleared.books.index.standing_books import read_standing_books
-from cleared.books.ledger.booked_lines import read_booked_lines
 from cleared.books.ledger.entry import Entry
+from cleared.books.ledger.standing_entries import list_standing_entries
 from cleared.books.staged_books import open_books
 from cleared.changes.record_sources import CommittedSource
 from cleared.changes.workspace_opening import open_workspace
 from cleared.git import Snapshot
-
-BANKS = (1010, 1020, 2010)
 
 
 def read_both(ws: Workspace, commit: str = "") -> tuple[list[tuple[str, Entry]], list[tuple[str, Entry]]]:
@@ -23,8 +21,9 @@ def read_both(ws: Workspace, commit: str = "") -> tuple[list[tuple[str, Entry]],
     with host.open_for_reading() as repo:
         snapshot = Snapshot(repo, commit or repo.read_head())
         books, _ = open_books(host.layout, CommittedSource(snapshot))
-        found = read_standing_books(host.layout, snapshot, host.decimal_places, BANKS)
-        assert list(found.lines) == list(read_booked_lines(books.iter_entries(), BANKS))
+        found = read_standing_books(host.layout, snapshot, host.decimal_places)
+        counted = [each for part in found.parts for each in part.items.values()]
+        assert counted == list(list_standing_entries(books.iter_entries()))
         return list(found.entries.items()), [(entry.entry_id, entry) for entry in books.iter_entries()]
 
 

@@ -9,10 +9,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cleared.books.ledger.all_booked_lines import AllBookedLines
-from cleared.books.ledger.booked_lines import read_booked_lines
 from cleared.books.ledger.categoriser import Categoriser, Suggestion
 from cleared.books.ledger.corrections import make_leg
 from cleared.books.ledger.entry import Entry
+from cleared.books.ledger.standing_entries import list_standing_entries
 
 BANK = 1010
 OUT, IN = Decimal("-42.99"), Decimal("42.99")
@@ -29,7 +29,7 @@ def bought(number: int, text: str, account: int, status: str = "user-confirmed")
 
 
 def suggest(entries: list[Entry], text: str, amount: Decimal = OUT, reference: str = "") -> Suggestion | None:
-    return Categoriser(AllBookedLines.join(read_booked_lines(entries, [BANK]))).suggest(text, amount, reference)
+    return Categoriser(AllBookedLines.join(list_standing_entries(entries), [BANK])).suggest(text, amount, reference)
 
 
 def test_the_same_payee_with_its_evidence() -> None:
@@ -90,7 +90,7 @@ def at(
 
 
 def explain(entries: list[Entry], text: str, amount: str, day: date, **more: str) -> tuple[int, str] | None:
-    learned = Categoriser(AllBookedLines.join(read_booked_lines(entries, [BANK, 1020])), [("TO BOB", "FROM BOB")])
+    learned = Categoriser(AllBookedLines.join(list_standing_entries(entries), [BANK, 1020]), [("TO BOB", "FROM BOB")])
     found = learned.suggest(text, Decimal(amount), day=day, bank=BANK, **more)
     assert found is None or found.confidence <= Decimal("0.90")
     return (found.account, found.evidence) if found is not None else None
