@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import signal
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -262,3 +263,68 @@ def test_nothing_is_lost_by_a_fault_of_the_program(
     monkeypatch.setattr(redone_work.WorkRedoing, "redo_step", lambda _, step: redone_work.RedoneStep(step, None))
     with unchanged(ws):
         refused(ws("sync"), 4, "2025-02-002", "would be lost")
+
+
+JOURNAL = "books/2025/02/journal.csv"
+
+
+def edit_line(ws: Workspace) -> None:
+    ws.put(JOURNAL, ws.read(JOURNAL).replace("CORNER SHOP", "corner shop"))
+
+
+def stage_line(ws: Workspace) -> None:
+    edit_line(ws)
+    ws.git("add", JOURNAL)
+
+
+def add_line(ws: Workspace) -> None:
+    ws.put(JOURNAL, ws.read(JOURNAL) + ws.read(JOURNAL).splitlines()[-1].replace("001", "009") + "\n")
+
+
+def remove_file(ws: Workspace) -> None:
+    (ws.root / JOURNAL).unlink()
+
+
+def put_file(ws: Workspace) -> None:
+    ws.put("books/2025/04/journal.csv", ws.read(JOURNAL).replace("2025-02", "2025-04"))
+
+
+@pytest.mark.parametrize("edit", [edit_line, stage_line, add_line, remove_file, put_file])
+@pytest.mark.parametrize("is_behind", [False, True])
+def test_ledger_lines_that_are_not_committed_are_not_lost(
+    two: tuple[Workspace, Workspace, Path], edit: Callable[[Workspace], None], is_behind: bool
+) -> None:
+    """Where others have pushed, the sync says so and does nothing; else what is committed is pushed."""
+    ws, other, shared = two
+    if is_behind:
+        other.ok("journal", "add", "2025-02-05", "theirs", "5070=9", "1010=-9")
+        other.ok("sync")
+    ws.ok("journal", "add", "2025-03-05", "mine", "5070=9", "1010=-9")
+    edit(ws)
+    status = ws.git("status", "--porcelain")
+    with unchanged(ws):
+        done = ws("sync")
+    assert status and ws.git("status", "--porcelain") == status
+    if is_behind:
+        refused(done, 4, "differ from the last commit", "books/2025")
+    else:
+        assert done.code == 0 and tip_of(shared) == ws.head()
+    ws.git("stash", "push", "-q", "-u")
+    ws.ok("sync")
+    ws.in_order()
+    assert ws.git("stash", "show", "--stat", "-u").strip()
+
+
+def test_notes_that_are_not_committed_stay(two: tuple[Workspace, Workspace, Path]) -> None:
+    ws, other = part(two)
+    ws.put("notes.md", "old")
+    ws.put("staged.md", "staged")
+    ws.commit("notes.md")
+    ws.put("notes.md", "new")
+    ws.git("add", "staged.md")
+    before = ws.git("status", "--porcelain")
+    ws.ok("sync")
+    assert (ws.read("notes.md"), ws.read("staged.md")) == ("new", "staged")
+    assert ws.git("status", "--porcelain") == before
+    other.ok("sync")
+    assert other.read("notes.md") == "old"
