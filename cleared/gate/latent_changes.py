@@ -76,6 +76,7 @@ class _Search:
         self.inputs, self.results = [each for each, _ in dry_runs], [result for _, result in dry_runs]
         self.new_trees: dict[str, ast.Module] = {}
         self.old_trees: dict[str, ast.Module] = {}
+        self._posted: dict[int, PostedValues] = {}
         self.differing: dict[str, tuple[bytes | None, bytes]] = {}
         """File → what was approved, and what is proposed, of the agent and of the shared scripts that it runs."""
         self.changes: dict[str, ScriptChanges] = {}
@@ -151,8 +152,10 @@ class _Search:
         ]
 
     def _read_posted(self, file: str, tree: ast.Module) -> PostedValues:
-        registry = self.subject.proposed_setup.host.registry
-        return PostedValues(tree, registry, is_shared=file != self.subject.file)
+        if id(tree) not in self._posted:
+            registry = self.subject.proposed_setup.host.registry
+            self._posted[id(tree)] = PostedValues(tree, registry, is_shared=file != self.subject.file)
+        return self._posted[id(tree)]
 
     def _is_new(self, mark: Mark) -> bool:
         """Whether something of it is new, or it decides by a value that is."""

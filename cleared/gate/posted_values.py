@@ -23,6 +23,11 @@ _ELSEWHERE: Final = frozenset(("config_get", "state_get"))
 """What they give can be another value tomorrow, without a change of the script."""
 _COUNTS: Final = frozenset(("len", "sum", "str", "abs"))
 _FOLDS: Final = frozenset(("upper", "lower", "strip", "split"))
+_GIVERS: Final = (
+    *(ast.Assign, ast.AnnAssign, ast.AugAssign, ast.NamedExpr, ast.For, ast.comprehension),
+    *(ast.Call, ast.FunctionDef),
+)
+"""What can give a name its value."""
 _LINEAR: Final = (ast.Add, ast.Sub, ast.Mult, ast.Div)
 _BUILT_IN: Final = frozenset(dir(builtins))
 
@@ -34,8 +39,8 @@ class PostedValues:
         self._registry = registry
         nodes = list(ast.walk(tree))
         self._functions = {node.name for node in nodes if isinstance(node, ast.FunctionDef)}
-        self._expressions: list[tuple[ast.expr, bool]] = []
-        """What is posted or becomes part of it, and whether only an amount."""
+        self._expressions: dict[int, tuple[ast.expr, bool]] = {}
+        """By identity: what is posted or becomes part of it, and whether only an amount."""
         self._names: dict[str, bool] = {}
         for node in nodes:
             if isinstance(node, ast.Call):
@@ -43,10 +48,11 @@ class PostedValues:
                     self._add(value, is_amount)
         if is_shared and tree.body and isinstance(tree.body[-1], ast.Expr):
             self._add(tree.body[-1].value, False)
+        givers = [node for node in nodes if isinstance(node, _GIVERS)]
         known = -1
         while known != len(self._names) + len(self._expressions):
             known = len(self._names) + len(self._expressions)
-            for node in nodes:
+            for node in givers:
                 self._follow(node)
         self._deciding = _find_deciding_names(tree)
 
@@ -57,10 +63,9 @@ class PostedValues:
 
     def find_worked_out(self, changes: ScriptChanges) -> Iterator[Piece]:
         """The new pieces that work out something that is posted, or give a built-in name another meaning."""
-        expressions = {id(value): (value, is_amount) for value, is_amount in self._expressions}
         for piece in changes.added:
             bound = piece.bound_names
-            found = [expressions[id(node)] for node in piece.nodes if id(node) in expressions]
+            found = [self._expressions[id(node)] for node in piece.nodes if id(node) in self._expressions]
             if piece.is_row:  # an element of a table that is posted from
                 found += [
                     (n, False) for n in piece.nodes if isinstance(n, ast.expr) and not bound.isdisjoint(self._names)
@@ -101,9 +106,9 @@ class PostedValues:
                 yield keyword.value, _is_amount(param)
 
     def _add(self, value: ast.expr, is_amount: bool) -> None:
-        if any(each is value for each, _ in self._expressions):
+        if id(value) in self._expressions:
             return
-        self._expressions.append((value, is_amount))
+        self._expressions[id(value)] = (value, is_amount)
         for node in ast.walk(value):
             if isinstance(node, ast.Name) and node.id not in self._registry:
                 self._names[node.id] = self._names.get(node.id, True) and is_amount

@@ -8,9 +8,9 @@ passed. Their name is a random one: the script cannot say that it passed what it
 from __future__ import annotations
 
 import ast
-import copy
 import secrets
 from collections.abc import Iterable
+from typing import cast
 
 from msgspec import Struct
 
@@ -59,10 +59,8 @@ class ReachMarks:
 
     def mark_script(self, tree: ast.Module, file: str) -> str:
         """The source of the script with marks."""
-        original = {}
-        marked = copy.deepcopy(tree)
-        for one, other in zip(ast.walk(tree), ast.walk(marked), strict=True):
-            original[id(other)] = one
+        original: dict[int, ast.AST] = {}
+        marked = _copy_node(tree, original)
         _Marker(self, file, original).visit(marked)
         text = _HELPER.format(
             seen=f"{self._token}_s", mark=self._token, both=f"{self._token}_both", varies=f"{self._token}_varies"
@@ -106,6 +104,22 @@ class ReachMarks:
 
     def _call(self, name: str, number: int, *more: ast.expr) -> ast.Call:
         return ast.Call(ast.Name(name, ast.Load()), [ast.Constant(number), *more], [])
+
+
+def _copy_node(node: ast.Module, original: dict[int, ast.AST]) -> ast.Module:
+    """A copy without places in the text; of each node of it, the ``original`` by its identity. Standard Python's
+    ``deepcopy`` takes five times as long."""
+
+    def copy_value(value: object) -> object:
+        if isinstance(value, list):
+            return [copy_value(each) for each in value]
+        if not isinstance(value, ast.AST):
+            return value
+        made = type(value)(*(copy_value(getattr(value, name, None)) for name in value._fields))
+        original[id(made)] = value
+        return made
+
+    return cast(ast.Module, copy_value(node))
 
 
 def _identify(nodes: Iterable[ast.AST]) -> frozenset[int]:
