@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import sys
 import time
+from pathlib import Path
 from typing import Annotated, Final
 
 import typer
 
-from cleared.base.errors import PolicyError
+from cleared.base.errors import PolicyError, UsageError
 from cleared.base.terminal import print_json, print_line, print_message, print_table
 from cleared.changes.host import Host
 from cleared.cli.command_groups import new_group
@@ -25,6 +26,7 @@ from cleared.gate.proposals.passkey_registration import (
 from cleared.review.reviewer_list import list_reviewers
 from cleared.trust.keys import unlock_own_key
 from cleared.trust.passkey_assertions import host_of
+from cleared.trust.passkey_records import Passkey
 from cleared.trust.person_only import refuse_in_job
 from cleared.web.page_server import require_packages
 from cleared.web.passkey_invitations import INVITED_SECONDS, Invitation, invited
@@ -41,6 +43,10 @@ def add_passkey(
         str, typer.Option("--url", metavar="URL", help="Where the browser reaches cleared server, which must be open.")
     ] = "http://localhost:8765",
     code: Annotated[bool, typer.Option("--code", help="Print a short code to type on the device, not a link.")] = False,
+    like: Annotated[
+        Path | None,
+        typer.Option("--like", metavar="DIR", help="The device that counts as theirs in that workspace of yours."),
+    ] = None,
     json: JsonOption = False,
     workspace: WorkspaceOption = None,
 ) -> None:
@@ -55,6 +61,11 @@ def add_passkey(
     host = open_host(workspace)
     unlock_own_key(host.root)
     _require_may_decide(host)
+    if like is not None:
+        for new in _list_elsewhere(host, open_host(like), name):
+            with taking_shown(host.root, _subject_of(name, new), json=json, is_own=True):
+                _report(host, register_passkey(host, name, new), json=json)
+        return
     with invited(host.root, name, is_typed=code, server=find_server(url)) as invitation:
         address = f"{url.rstrip('/')}/passkeys/new{'' if code else f'#{invitation.code}'}"
         print_message(f"Open with the device (cleared server must be running): {address}")
@@ -67,6 +78,24 @@ def add_passkey(
         _require_named(name, new)
     with taking_shown(host.root, _subject_of(name, new), json=json, is_own=True):
         passkey = register_passkey(host, name, new)
+    _report(host, passkey, json=json)
+
+
+def _list_elsewhere(host: Host, other: Host, name: str) -> list[NewPasskey]:
+    """The person's passkeys that count in the other workspace and not in this one. Raises ``UsageError`` where there
+    is none."""
+    here = {each.key for each in read_passkeys(host)}
+    found = [each for each in read_passkeys(other) if each.name == name and each.key not in here]
+    if not found:
+        raise UsageError(
+            f"{name} has no passkey in {other.root} that does not count here already",
+            remedy=f"See: cleared passkey list -C {other.root}.",
+        )
+    return [NewPasskey(each.key, each.credential, each.counter) for each in found]
+
+
+def _report(host: Host, passkey: Passkey, *, json: bool) -> None:
+    """Say that a passkey counts, and what is missing."""
     if json:
         print_json({"id": passkey.id, "name": passkey.name, "host": passkey.host, "key": passkey.key})
         return

@@ -300,8 +300,8 @@ def list_reviewers(json: JsonOption = False, workspace: WorkspaceOption = None) 
     if not people["reviewers"]:
         print_line("Nobody is named: whoever sits at the keyboard may decide.")
     else:
-        rows = [(r["name"], r["key"], "you" if r["you"] else "") for r in people["reviewers"]]
-        print_table(["name", "key", ""], rows, wrap=["key"], empty="")
+        rows = [(r["name"], r["key"], r["role"], "you" if r["you"] else "") for r in people["reviewers"]]
+        print_table(["name", "key", "role", ""], rows, wrap=["key"], empty="")
     if people["two_person"]:
         print_line(f"From {people['two_person']} on it takes two of them.")
     print_line(f"Your key: {people['key']}")

@@ -2,12 +2,29 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal
 
 from cleared.changes.decisions.authorization import find_authorization
 from cleared.changes.host import Host
 from cleared.git import Snapshot
 from cleared.trust.keys import own_key
+from cleared.trust.reviewers import ReviewRules
+
+Role = Literal["owner", "bookkeeper", "reader"]
+"""An owner decides and approves, a bookkeeper decides, a reader looks."""
+
+
+def find_role(host: Host, key: str) -> Role:
+    """What whoever has this key may do here: as long as nobody is named, everybody is an owner."""
+    with host.open_for_reading() as repo:
+        rules = find_authorization(host, Snapshot(repo, repo.read_head()), "", "", person=False).rules
+    return _name_role(rules, key)
+
+
+def _name_role(rules: ReviewRules, key: str) -> Role:
+    if not rules.is_restricted or key in rules.approvers:
+        return "owner"
+    return "bookkeeper" if key in rules.reviewers else "reader"
 
 
 def list_reviewers(host: Host) -> dict[str, Any]:
@@ -20,7 +37,10 @@ def list_reviewers(host: Host) -> dict[str, Any]:
     own = own_key(host.root, create=True)
     mine = own.public if own is not None else ""
     return {
-        "reviewers": [{"name": name, "key": key, "you": key == mine} for key, name in rules.reviewers.items()],
+        "reviewers": [
+            {"name": name, "key": key, "you": key == mine, "role": _name_role(rules, key)}
+            for key, name in rules.reviewers.items()
+        ],
         "two_person": None if rules.two_person is None else str(rules.two_person),
         "key": mine,
         "may_decide": not rules.is_restricted or mine in rules.reviewers,

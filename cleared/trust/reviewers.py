@@ -29,10 +29,11 @@ _MAX_TEXT: Final = 8_000
 
 class ReviewRules(Struct, frozen=True):
     """``reviewers``: public key → name; nobody: everybody may decide. ``two_person``: the amount from which on it
-    takes two of them."""
+    takes two of them. ``bookkeepers``: the names of those who approve nothing."""
 
     reviewers: Mapping[str, str] = {}
     two_person: Decimal | None = None
+    bookkeepers: frozenset[str] = frozenset()
 
     @property
     def is_restricted(self) -> bool:
@@ -46,6 +47,11 @@ class ReviewRules(Struct, frozen=True):
     def people(self) -> frozenset[str]:
         """All who may decide."""
         return frozenset(map(self.person_of, self.reviewers))
+
+    @property
+    def approvers(self) -> Mapping[str, str]:
+        """The reviewers who may approve what runs, and the settings; public key → name."""
+        return {key: name for key, name in self.reviewers.items() if name not in self.bookkeepers}
 
     def needs_two(self, weight: Decimal | None) -> bool:
         """Whether two must have agreed to something of this weight; None is more than any amount."""
@@ -67,7 +73,9 @@ def review_rules(policy: Mapping[str, Any]) -> ReviewRules:
         amount = Decimal(str(policy["thresholds.two_person"]))
     except (KeyError, InvalidOperation):
         amount = Decimal(0)
-    return ReviewRules(people, amount if amount.is_finite() and amount > 0 else None)
+    named = policy.get("bookkeepers", ())
+    bookkeepers = frozenset(map(str, named if isinstance(named, list) else ()))
+    return ReviewRules(people, amount if amount.is_finite() and amount > 0 else None, bookkeepers)
 
 
 # -- a decision's commit ----------------------------------------------------------------------------------------------
@@ -166,7 +174,8 @@ def effect_mark(*content: Any) -> str:
 def rule_change_effect(rules: ReviewRules, previous: str) -> Effect:
     """Other rules of who may decide. ``previous``: the id of the record that they replace."""
     amount = "" if rules.two_person is None else money.format_amount(rules.two_person.normalize())
-    return Effect(effect_mark("rules", sorted(rules.reviewers.items()), amount, previous), None)
+    roles = [sorted(rules.bookkeepers)] if rules.bookkeepers else []
+    return Effect(effect_mark("rules", sorted(rules.reviewers.items()), amount, previous, *roles), None)
 
 
 def _canonical_json(data: Mapping[str, Any]) -> bytes:

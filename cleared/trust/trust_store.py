@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -150,10 +150,11 @@ def remember_newest(record: ApprovalRecord) -> None:
     trust.save()
 
 
-def trust_reviewers(workspace: str, people: Mapping[str, str]) -> None:
-    """Trust those (key → name) whom somebody here has named as reviewers: that says it."""
+def trust_reviewers(workspace: str, people: Mapping[str, str], bookkeepers: Collection[str] = ()) -> None:
+    """Trust those (key → name) whom somebody here has named as reviewers: that says it. ``bookkeepers``: the keys of
+    those of whom it was said that they approve nothing."""
     trust = load_trust(workspace)
-    trust.keys = {**people, **trust.keys}
+    trust.keys = {key: name for key, name in {**people, **trust.keys}.items() if key not in bookkeepers}
     trust.save()
 
 

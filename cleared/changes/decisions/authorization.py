@@ -100,6 +100,15 @@ class Authorization(Struct, eq=False):
         if self.by_person and self.rules.is_restricted:
             self.reviewer_key.require_unlocked()
 
+    def require_approver(self) -> None:
+        """Raises ``PolicyError`` where a person approves something who is a bookkeeper, or no reviewer at all."""
+        if self.by_person and self.rules.is_restricted and self.reviewer_key.public not in self.rules.approvers:
+            names = ", ".join(sorted(set(self.rules.approvers.values())))
+            raise PolicyError(
+                "a bookkeeper decides about the books, and approves neither what runs nor settings",
+                remedy=f"Ask one of those who may: {names}.",
+            )
+
     def find_effects(self, context: Context, files: Mapping[str, bytes | None] | None = None) -> list[Effect]:
         """The effects of the draft that need a right: on the records, and the rules themselves."""
         effects = _list_effects(context)
@@ -120,6 +129,8 @@ class Authorization(Struct, eq=False):
             unknown = self.problem is not None or not self.by_person
             if (self.rules.is_restricted or self.problem) and unknown and _list_effects(context):
                 raise self.problem or PolicyError("only a person decides about entries")
+        if any(path.startswith(f"{FOLDER}/") for path in files):
+            self.require_approver()
         if self.by_person:
             self._require_self_included(files)
             self._require_records_of_reviewers(files)
@@ -132,9 +143,9 @@ class Authorization(Struct, eq=False):
         """Raises ``PolicyError`` where new rules would leave out whoever sets them."""
         record = try_parse_record(files.get(CONFIG))
         rules = review_rules(record.policy) if record is not None else UNRESTRICTED
-        if record is not None and rules != self.rules and rules.is_restricted and record.key not in rules.reviewers:
+        if record is not None and rules != self.rules and rules.is_restricted and record.key not in rules.approvers:
             raise PolicyError(
-                "you would not be among the reviewers yourself, and could not take it back",
+                "you would not be among the reviewers yourself who approve, and could not take it back",
                 remedy=f"Name yourself as well, with your key: {record.key}.",
             )
 
@@ -144,9 +155,9 @@ class Authorization(Struct, eq=False):
         if current_device() is None or not self.rules.is_restricted:
             return
         records = [try_parse_record(data) for path, data in files.items() if path.startswith(f"{FOLDER}/")]
-        if any(record is not None and record.key not in self.rules.reviewers for record in records):
+        if any(record is not None and record.key not in self.rules.approvers for record in records):
             raise PolicyError(
-                "the key of the machine that this page runs on is no reviewer's, so it makes no records of approval",
+                "the key of the machine that this page runs on is none of those that approve, so it makes no records",
                 remedy="Approve it in a terminal of your own: cleared review.",
             )
 

@@ -228,9 +228,10 @@ class _HistoryJudge(Struct):
                     changed += _rule_change_effects(record, rules, try_parse_record(inherited[0]))
             elif path.startswith(f"{FOLDER}/") and not path.endswith(QUARANTINED) and data not in inherited:
                 record = try_parse_record(data)
-                others = record is not None and rules.is_restricted and record.key not in rules.reviewers
-                if record is not None and others and self._is_genuine(record):
-                    explanation = f"{record.path} was approved by {record.by}, with a key that is no reviewer's"
+                # A passkey's decision has records that the key of the page's machine has signed.
+                keys = {record.key, case.key or record.key} if record is not None and rules.is_restricted else set()
+                if record is not None and not keys <= set(rules.approvers) and self._is_genuine(record):
+                    explanation = f"{record.path} was approved by {record.by}, with a key of nobody who approves here"
                     case.needs_one.append(_make_violation(commit, explanation, _REMEDY_FOR_ONE))
         return changed
 
@@ -248,7 +249,7 @@ class _HistoryJudge(Struct):
             order = list(self.approved_rules)
             newest = max((order.index(each) for each in inherited if each in self.approved_rules), default=0)
             return record if data in self.approved_rules and order.index(data) >= newest else None
-        by_reviewer = key and self._is_genuine(record) and record.key in rules.reviewers
+        by_reviewer = self._is_genuine(record) and {key, record.key} <= set(rules.approvers)
         if not (by_reviewer if rules.is_restricted else self.approvals.may_have_approved(record)):
             return None
         self.approved_rules[data] = review_rules(record.policy)

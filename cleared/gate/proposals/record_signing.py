@@ -40,6 +40,7 @@ class Signer:
     def __init__(
         self, host: Host, approvals: Approvals, decision_context: DecisionContext, workspace: str = ""
     ) -> None:
+        decision_context.authorization.require_approver()
         key = own_key(host.root, create=True)
         assert key is not None
         key.require_unlocked()
@@ -79,9 +80,11 @@ class Signer:
 
 def count_settings(record: ApprovalRecord) -> None:
     """Records of settings from before this one count no more on this machine, and the approvals of those who are named
-    as reviewers do."""
-    if named := review_rules(record.policy).reviewers:
-        trust_store.trust_reviewers(record.workspace, named)
+    as reviewers do; not of bookkeepers, also not what they have approved before."""
+    rules = review_rules(record.policy)
+    if rules.is_restricted:
+        bookkeepers = rules.reviewers.keys() - rules.approvers.keys()
+        trust_store.trust_reviewers(record.workspace, rules.approvers, bookkeepers)
     trust_store.remember_settings(record)
 
 

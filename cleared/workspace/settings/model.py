@@ -376,6 +376,8 @@ class Config(Section):
     thresholds: Thresholds = field(default_factory=Thresholds)
     reviewers: tuple[Reviewer, ...] = protected(default=())
     """Who may decide; as long as nobody is named, whoever sits at the keyboard."""
+    bookkeepers: tuple[str, ...] = protected(default=())
+    """The names of those reviewers who decide about cards and entries, and approve nothing: no agent, no setting."""
     review: Review = field(default_factory=Review)
     limits: Limits = field(default_factory=Limits)
     sandbox: Sandbox = field(default_factory=Sandbox)

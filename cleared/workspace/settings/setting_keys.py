@@ -114,7 +114,7 @@ def keys_declared(*approvals: str) -> frozenset[str]:
 _LOOSENING: Final = (("sandbox.confine", "off"), ("self_improvement.approve", "additive"))
 _RULES: Final = "gate.rules."
 _DECIDING: Final = frozenset(
-    {"thresholds", "self_improvement", "sandbox", "gate", "reviewers", "auto_revert_on", "mcp"}
+    {"thresholds", "self_improvement", "sandbox", "gate", "reviewers", "bookkeepers", "auto_revert_on", "mcp"}
 )
 """Sections that say what is booked, approved and run without asking, and who decides."""
 _DESCRIBING: Final = frozenset({"business", "fiscal", "paths", "bank_accounts", "import"})

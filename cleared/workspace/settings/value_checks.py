@@ -357,6 +357,12 @@ def check_config(config: Config) -> Iterator[tuple[str, str]]:
     for number, key in enumerate(keys):
         if key in keys[:number]:
             yield f"reviewers[{number}].key", f"is the key of reviewers[{keys.index(key)}] already"
+    people = {reviewer.name for reviewer in config.reviewers}
+    for number, name in enumerate(config.bookkeepers):
+        if name not in people:
+            yield f"bookkeepers[{number}]", f"{name[:60]!r} is not the name of a reviewer"
+    if people and people <= set(config.bookkeepers):
+        yield "bookkeepers", "are all reviewers there are, and nobody could approve anything"
     if config.thresholds.two_person is not None and len(set(keys)) < 2:
         yield "thresholds.two_person", "needs two people who may decide; name them as reviewers"
     if config.limits.min_date > config.limits.max_date:

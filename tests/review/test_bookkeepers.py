@@ -1,0 +1,56 @@
+"""Bookkeepers: reviewers who decide about the books, and approve neither what runs nor settings."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from harness import Workspace, refused, unchanged
+from reviewers import People
+
+from cleared.changes.decisions.authorization import Authorization
+
+HELLO = '"""\nname: hello\n"""\nctx_log("hello")\n'
+WHY = "a bookkeeper decides about the books"
+
+
+@pytest.fixture
+def people(posted: Workspace, tmp_path: Path) -> People:
+    """Ana approves; Ben keeps the books."""
+    made = People(posted, tmp_path)
+    made.ok("ana", "config", "set", "bookkeepers", '["ben"]')
+    posted.put("agents/hello.py", HELLO)
+    made.ok("ana", "agent", "propose", "hello")
+    return made
+
+
+def test_a_bookkeeper_decides_and_approves_nothing(people: People) -> None:
+    ws = people.ws
+    with unchanged(ws):
+        refused(people("ben", "agent", "approve", "P1"), 3, WHY, "Ask one of those who may: ana")
+        refused(people("ben", "config", "set", "thresholds.auto_confirm", "0.5"), 3, WHY)
+        refused(people("ben", "config", "set", "bookkeepers", "[]"), 3, WHY)
+        refused(people("ben", "agent", "rollback", "ingest"), 3)
+    people.ok("ben", "queue", "approve", "2025-01-004")
+    people.ok("ben", "agent", "reject", "P1", "--reason", "not now")
+    assert [r["role"] for r in people.json("ben", "queue", "reviewers")["reviewers"]] == ["owner", "bookkeeper"]
+    ws.in_order("agents/hello.py")
+
+
+def test_somebody_is_left_who_approves(people: People) -> None:
+    with unchanged(people.ws):
+        refused(people("ana", "config", "set", "bookkeepers", '["ana", "ben"]'), 4, "nobody could approve anything")
+        refused(people("ana", "config", "set", "bookkeepers", '["cleo"]'), 4, "is not the name of a reviewer")
+        refused(people("ana", "config", "set", "bookkeepers", '["ana"]'), 3, "could not take it back")
+
+
+def test_what_a_bookkeeper_approved_with_a_program_of_their_own_is_found(
+    people: People, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It counts on no machine but theirs."""
+    with monkeypatch.context() as patch:
+        patch.setattr(Authorization, "require_approver", lambda self: None)
+        people.ok("ben", "agent", "approve", "P1")
+    found = people("ana", "check", "--json").json["violations"]
+    assert any("with a key of nobody who approves here" in each["message"] for each in found), found
+    assert people("ana", "agent", "run", "hello").code == 3
