@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import os
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from cleared import __version__
 from cleared.base.clock import format_iso
 from cleared.base.errors import PolicyError, UsageError
 from cleared.base.terminal import count_noun, print_json, print_line, print_message, print_table
 from cleared.cli.command_groups import new_group
 from cleared.cli.fleet_requests import drop_files, look_at_workspaces, run_agent, withdraw_files
-from cleared.cli.fleet_status import NameArgument, list_workspaces, open_fleet, show_queue, show_status
+from cleared.cli.fleet_status import NameArgument, list_workspaces, open_fleet, read_status, show_queue, show_status
 from cleared.cli.options import JsonOption, PrintOption, open_host, read_clock
 from cleared.cli.server import (
     BindOption,
@@ -31,16 +33,21 @@ from cleared.cli.showing import DigestOption
 from cleared.cli.trust import require_trusted
 from cleared.service.fleet import fleet_home, fleet_owner
 from cleared.service.fleet.desk_sync import DeskSync
+from cleared.service.fleet.fleet_calls import FleetCalls, forget_calls, list_waiting_calls, restore_calls
 from cleared.service.fleet.fleet_database import FleetDatabase
 from cleared.service.fleet.fleet_home import Fleet
+from cleared.service.fleet.fleet_tables import VERSION
+from cleared.service.fleet.job_queue import PATIENCE
 from cleared.service.fleet.object_store import FileStore
 from cleared.service.fleet.owner_statements import WorkspaceStatement, read_statement, read_workers
-from cleared.service.fleet.worker import PATIENCE, FleetWorker, introduce_worker
+from cleared.service.fleet.worker import FleetWorker, introduce_worker
 from cleared.service.fleet.worker_home import forget_workspace
 from cleared.service.unit_file import STOP_SECONDS
 from cleared.trust.person_only import refuse_in_job
 from cleared.web import page_server
+from cleared.web.client_file import ClientFile
 from cleared.web.exposure import read_exposure
+from cleared.web.fleet_pages import FleetPages
 from cleared.workspace.location import cleared_home
 from cleared.workspace.watched_names import escape_name
 
@@ -141,6 +148,7 @@ def add_workspace(
             is_rewritten=rewritten,
         )
         is_new = fleet_owner.add_workspace(fleet, database, said, now)
+        restore_calls(fleet, database, name, now)
     if json:
         print_json(
             {"name": name, "books": said.books, "url": address, "branch": branch, "new": is_new, "clone": str(root)}
@@ -153,7 +161,7 @@ def add_workspace(
 def remove_workspace(
     name: NameArgument,
     forget: Annotated[
-        bool, typer.Option("--forget", help="Also where files or runs wait: they are not done any more.")
+        bool, typer.Option("--forget", help="Also where files, runs or calls wait: they are not done any more.")
     ] = False,
 ) -> None:
     """Take a workspace out of the fleet. Its history stays where it is pushed to."""
@@ -162,13 +170,15 @@ def remove_workspace(
         fleet_owner.require_owner(fleet)
         waiting = [file.name for file in database.list_files(fleet_home.check_name(name))]
         waiting += [request.agent for request in database.list_requests(name)]
+        waiting += [call.id for call in list_waiting_calls(database, name)[0]]
         if waiting and not forget:
             raise PolicyError(
-                f"{count_noun(len(waiting), 'file or run', 'files and runs')} of {name} wait still: "
+                f"{count_noun(len(waiting), 'file, run or call', 'files, runs and calls')} of {name} wait still: "
                 f"{escape_name(', '.join(waiting[:5]))}",
                 remedy="Let a worker do them (cleared fleet worker), or forget them: --forget.",
             )
         fleet_owner.remove_workspace(fleet, database, name, read_clock())
+        forget_calls(fleet, name)
     forget_workspace(fleet_home.fleet_folder(), name)
     print_line(f"{name} is not in the fleet any more.")
 
@@ -226,7 +236,15 @@ def upgrade_fleet() -> None:
     fleet = fleet_home.read_fleet()
     fleet_owner.require_owner(fleet)
     fleet_owner.begin_fleet(fleet.database, fleet.store)
-    print_line("The database has the tables of this version.")
+    print_line(f"The database has the tables of version {VERSION}, of cleared {__version__}.")
+    with open_fleet() as (fleet, database):
+        old = fleet_owner.list_older_workers(fleet, database)
+    if old:
+        names = ", ".join(f"{worker.name} (cleared {worker.version})" for worker in old)
+        print_line(f"Workers of an earlier version: {names}. They go on with what they can do; the rest waits.")
+        print_message(
+            f"On one after the other: end it, install cleared {__version__}, start it again (cleared fleet worker)."
+        )
 
 
 # --- workers ---------------------------------------------------------------------------------------------------
@@ -282,7 +300,10 @@ def serve_pages(
         raise UsageError("the fleet has no workspace yet", remedy="Add one: cleared fleet add NAME GIT-URL.")
     exposure = read_exposure(bind, name, tls_cert, tls_key, behind_proxy)
     with DeskSync(fleet, roots, print_message):
-        page_server.serve_pages(make_server(list(roots.values()), port, code, exposure), place_printer(json))
+        calls = {each: FleetCalls(fleet, each) for each in roots}
+        pages = FleetPages(calls, partial(read_status, fleet), ClientFile(None))
+        server = make_server(list(roots.values()), port, code, exposure, fleet=pages)
+        page_server.serve_pages(server, place_printer(json))
 
 
 @app.command("demo")

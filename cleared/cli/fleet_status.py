@@ -7,16 +7,19 @@ from contextlib import contextmanager
 from typing import Annotated, Any
 
 import typer
+from msgspec import to_builtins
 
 from cleared.base.clock import format_iso
 from cleared.base.errors import PolicyError
 from cleared.base.terminal import print_json, print_line, print_table
-from cleared.cli.options import JsonOption
+from cleared.cli.options import JsonOption, read_clock
 from cleared.service.fleet import fleet_home
 from cleared.service.fleet.fleet_database import FleetDatabase
 from cleared.service.fleet.fleet_home import Fleet
 from cleared.service.fleet.fleet_records import WorkspaceRecord
-from cleared.service.fleet.owner_statements import WorkspaceStatement, read_statement, read_workers
+from cleared.service.fleet.fleet_status import FleetStatus, read_fleet_status
+from cleared.service.fleet.job_queue import count_jobs
+from cleared.service.fleet.owner_statements import WorkspaceStatement, read_statement
 from cleared.workspace.watched_names import escape_name
 
 NameArgument = Annotated[str, typer.Argument(metavar="NAME", help="As cleared fleet list shows it.")]
@@ -35,7 +38,7 @@ def open_fleet() -> Iterator[tuple[Fleet, FleetDatabase]]:
 def list_workspaces(json: JsonOption = False) -> None:
     """List the workspaces: what is wrong first, then what waits for a person."""
     with open_fleet() as (fleet, database):
-        records, jobs = database.list_workspaces(), database.count_jobs()
+        records, jobs = database.list_workspaces(), count_jobs(database)
         rows = [_describe(fleet, record, jobs) for record in records]
     if json:
         print_json(rows)
@@ -87,29 +90,30 @@ def show_status(
 ) -> None:
     """Show how the fleet is, or one workspace with its files that wait."""
     with open_fleet() as (fleet, database):
-        jobs = database.count_jobs()
         if name:
-            row = _describe(fleet, database.read_workspace(name), jobs)
+            row = _describe(fleet, database.read_workspace(name), count_jobs(database))
             row["files"] = [
                 {"name": f.name, "sha256": f.digest, "at": format_iso(f.at)} for f in database.list_files(name)
             ]
         else:
-            records = database.list_workspaces()
-            row = {
-                "workspaces": len(records),
-                "cards": sum(record.cards for record in records),
-                "problems": sum(bool(record.problem) for record in records),
-                "waiting": sum(waiting for waiting, _ in jobs.values()),
-                "doing": sum(doing for _, doing in jobs.values()),
-                "workers": len(read_workers(fleet.owner, database, fleet_home.fleet_folder()).keys),
-            }
+            row = to_builtins(read_fleet_status(fleet, database, read_clock().now()))
     if json:
         print_json(row)
         return
     for key, value in row.items():
-        if key == "files":
+        if key == "neediest":
+            continue
+        if key == "ended":
+            value = ", ".join(f"{jobs} {outcome.replace('_', ' ')}" for outcome, jobs in value.items())
+        if isinstance(value, list):
             value = ", ".join(f"{escape_name(each['name'])} ({each['sha256'][:8]})" for each in value) or "none wait"
         print_line(f"{key.replace('_', ' ')}: {value if value is not None else '-'}")
+
+
+def read_status(fleet: Fleet) -> FleetStatus:
+    """How the fleet is now."""
+    with FleetDatabase.connect(fleet.database) as database:
+        return read_fleet_status(fleet, database, read_clock().now())
 
 
 def show_queue(
@@ -121,7 +125,7 @@ def show_queue(
             database.read_workspace(name)
         rows = [
             {"workspace": workspace, "waiting": waiting, "doing": doing}
-            for workspace, (waiting, doing) in sorted(database.count_jobs().items())
+            for workspace, (waiting, doing) in sorted(count_jobs(database).items())
             if name in ("", workspace)
         ]
     if json:

@@ -16,6 +16,7 @@ from cleared.cli.options import JsonOption, WorkspaceOption, chosen_workspace, o
 from cleared.trust.person_only import refuse_in_job
 from cleared.web import page_server
 from cleared.web.exposure import Exposure, read_exposure
+from cleared.web.fleet_pages import FleetPages
 from cleared.web.page_server import PageServer
 from cleared.web.running_servers import make_link
 from cleared.workspace.location import find_workspace
@@ -91,10 +92,18 @@ def print_link(port: int, *, json: bool = False) -> None:
     print_message("It counts once, for ten minutes.")
 
 
-def make_server(roots: list[Path], port: int, code: bool, exposure: Exposure, *, has_link: bool = True) -> PageServer:
+def make_server(
+    roots: list[Path],
+    port: int,
+    code: bool,
+    exposure: Exposure,
+    *,
+    has_link: bool = True,
+    fleet: FleetPages | None = None,
+) -> PageServer:
     """The server of these workspaces, with the program's own way to open them."""
     opening = partial(open_host, tell=_say_nothing)
-    return PageServer(roots, opening, as_refusal, port, exposure, type_code=code, has_link=has_link)
+    return PageServer(roots, opening, as_refusal, port, exposure, type_code=code, has_link=has_link, fleet=fleet)
 
 
 def _say_nothing(text: str) -> None:

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, Protocol
 
 from msgspec import Struct
 
@@ -97,6 +97,19 @@ def count_waiting_calls(root: Path) -> int:
         db.close()
 
 
+class CallKeeper(Protocol):
+    """Where a server keeps the calls that it accepts. Thread-safe."""
+
+    def add_call(self, call: WebhookCall) -> bool:
+        """Take a call in; False where its agent has had one of this id. It is kept when this returns."""
+
+    def find_state(self, agent: str, call_id: str) -> CallState | None:
+        """What became of a call; None where it is not known."""
+
+    def count_waiting(self) -> int:
+        """How many calls wait for their runs."""
+
+
 @dataclass
 class WebhookCalls:
     """The calls of one workspace. Thread-safe. Raises ``ClearedError`` where the disk refuses."""
@@ -167,6 +180,23 @@ class WebhookCalls:
                 .fetchone()
             )
         return CallState(row[0] is not None, json.loads(row[1]) if row[1] else None) if row else None
+
+    def count_waiting(self) -> int:
+        """How many calls wait for their runs."""
+        return count_waiting_calls(self.root)
+
+    def list_ended(self) -> dict[tuple[str, str], CallState]:
+        """Agent and id of the calls that are settled, or had a run → what became of them."""
+        with self._writing:
+            rows = (
+                self._connect()
+                .execute("SELECT agent, id, settled, result FROM calls WHERE settled IS NOT NULL OR result<>''")
+                .fetchall()
+            )
+        return {
+            (agent, call_id): CallState(settled is not None, json.loads(result) if result else None)
+            for agent, call_id, settled, result in rows
+        }
 
     def list_waiting(self, after: int, most: int) -> list[tuple[int, WebhookCall]]:
         """The calls whose runs have not ended, with their numbers, oldest first, from the number after ``after`` on."""

@@ -43,8 +43,9 @@ from cleared.web import (
     work_pages,
 )
 from cleared.web.access import Access
+from cleared.web.fleet_pages import FleetPages, ListedSite, list_needy
 from cleared.web.live_events import stream_changes
-from cleared.web.metrics import show_metrics
+from cleared.web.metrics import show_fleet_metrics, show_metrics
 from cleared.web.page import page
 from cleared.web.page_rendering import go_to, render_error, render_page
 from cleared.web.passkey_invitations import InvitationCodes
@@ -67,10 +68,11 @@ def make_application(
     explain_fault: ExplainFault,
     invitation_codes: InvitationCodes,
     scheme: str = "http",
+    fleet: FleetPages | None = None,
 ) -> RequestGuard:
     """The whole server for these workspaces, by name. ``explain_fault`` says what refusal an exception is, if any."""
     pages = make_routes()
-    is_single = len(sites) == 1
+    is_single = len(sites) == 1 and fleet is None
     routes = [
         Route("/login", sign_in_pages.show_sign_in),
         Route("/login", sign_in_pages.sign_in, methods=["POST"]),
@@ -78,6 +80,7 @@ def make_application(
         Route("/passkeys/new", passkey_pages.register, methods=["POST"]),
         Route("/healthz", _show_health),
         Mount("/static", PageFiles()),
+        *([Route("/metrics", show_fleet_metrics)] if fleet is not None else []),
         *(pages if is_single else [Route("/", _list_sites), Mount("/w/{workspace}", routes=pages)]),
     ]
     app = Starlette(
@@ -96,7 +99,7 @@ def make_application(
     app.state.challenges, app.state.sign_in_questions = Challenges(), SignInQuestions()
     app.state.invitation_codes = invitation_codes
     app.state.is_secure, app.state.streams, app.state.is_ending = scheme == "https", 0, is_ending
-    app.state.explain_fault, app.state.waiters = explain_fault, 0
+    app.state.explain_fault, app.state.waiters, app.state.fleet = explain_fault, 0, fleet
     return RequestGuard(app, hosts, _PROGRAM_PATH, scheme)
 
 
@@ -186,13 +189,17 @@ class SessionFinder:
 
 
 async def _list_sites(request: Request) -> Response:
-    """The workspaces that are served, where there are several."""
+    """The workspaces that are served, where there are several; those of a fleet by what waits."""
     session = request.scope.get("session")
     if session is None:
         return go_to("/login")
     sites: dict[str, Site] = request.app.state.sites
-    admitting = [name for name, site in sites.items() if await run_in_threadpool(site.admits, session)]
-    return render_page(request, "workspaces.html", {"names": admitting})
+    fleet: FleetPages | None = request.app.state.fleet
+    listed = await run_in_threadpool(list_needy, fleet, session, sites) if fleet is not None else None
+    if listed is None:
+        admitting = [name for name, site in sites.items() if await run_in_threadpool(site.admits, session)]
+        listed = [ListedSite(name) for name in admitting]
+    return render_page(request, "workspaces.html", {"listed": listed})
 
 
 async def _show_health(request: Request) -> Response:

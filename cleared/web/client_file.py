@@ -21,6 +21,8 @@ from cleared.trust.keys import cleared_home, refuse_inside
 from cleared.trust.workspace_pin import find_clone_mark
 
 FOLDER: Final = "clients"
+_FLEET: Final = "fleet"
+"""In the place of a clone's mark, which is hexadecimal."""
 _MAX_BYTES: Final = 4 << 20
 
 Scope = Literal["read", "run"]
@@ -53,15 +55,17 @@ class Clients(Struct, frozen=True):
 
 
 class ClientFile:
-    """The file of one clone. Reading it again costs a look at its times."""
+    """The file of one clone, or of the fleet that this machine belongs to. Reading it again costs a look at its
+    times."""
 
-    def __init__(self, root: Path) -> None:
+    def __init__(self, root: Path | None) -> None:
+        """``root``: of the clone; None: the fleet's."""
         self._root = root
         self._cached: tuple[tuple[int, ...], Clients] | None = None
 
     def read_clients(self) -> Clients:
         """Who may call. Raises ``WorkspaceError`` where the file cannot be read, or is open to others."""
-        mark = find_clone_mark(self._root)
+        mark = find_clone_mark(self._root) if self._root is not None else _FLEET
         path = _path_of(mark)
         if not mark or not path.exists():
             return Clients()
@@ -73,8 +77,9 @@ class ClientFile:
 
     def write_clients(self, clients: Clients) -> None:
         """Replace the file; the caller holds the workspace's lock. Raises ``WorkspaceError``."""
-        refuse_inside(self._root)
-        path = _path_of(find_clone_mark(self._root, make=True))
+        if self._root is not None:
+            refuse_inside(self._root)
+        path = _path_of(find_clone_mark(self._root, make=True) if self._root is not None else _FLEET)
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         data = {
             "tokens": [asdict(each) for each in clients.tokens],

@@ -6,13 +6,13 @@ import hashlib
 import hmac
 import re
 import secrets
+from datetime import datetime
 from typing import Final
 
 from msgspec.structs import replace
 
 from cleared.base.clock import format_iso
 from cleared.base.errors import UsageError
-from cleared.changes.host import Host
 from cleared.trust.person_only import refuse_in_job
 from cleared.web.client_file import SCOPES, ClientFile, Clients, ClientToken, Scope
 
@@ -22,8 +22,9 @@ _NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,59}")
 _MOST: Final = 1_000
 
 
-def add_token(host: Host, name: str, scope: str) -> str:
-    """A new token for a program of this name; it is written down nowhere. ``scope``: ``read``, or ``run`` as well.
+def add_token(file: ClientFile, name: str, scope: str, now: datetime) -> str:
+    """A new token for a program of this name; it is written down nowhere. ``scope``: ``read``, or ``run`` as well. The
+    caller holds the lock.
 
     Raises ``UsageError`` where the name is taken or none, ``PolicyError`` inside a job.
     """
@@ -34,31 +35,27 @@ def add_token(host: Host, name: str, scope: str) -> str:
     if wanted is None:
         raise UsageError(f"there is no scope {scope[:40]!r}", remedy="Choose read, or run.")
     token = PREFIX + secrets.token_urlsafe(32)
-    with host.open_for_writing("token add"):
-        file = ClientFile(host.root)
-        clients = file.read_clients()
-        if any(each.name == name for each in clients.tokens):
-            raise UsageError(
-                f"there is a token for {name} already",
-                remedy=f"Remove it (cleared token remove {name}), or choose another name.",
-            )
-        if len(clients.tokens) >= _MOST:
-            raise UsageError(f"there are {_MOST:,} tokens already", remedy="Remove some: cleared token list.")
-        made = ClientToken(name, wanted, digest_token(token), format_iso(host.clock.now()))
-        file.write_clients(replace(clients, tokens=(*clients.tokens, made)))
+    clients = file.read_clients()
+    if any(each.name == name for each in clients.tokens):
+        raise UsageError(
+            f"there is a token for {name} already",
+            remedy=f"Remove it (cleared token remove {name}), or choose another name.",
+        )
+    if len(clients.tokens) >= _MOST:
+        raise UsageError(f"there are {_MOST:,} tokens already", remedy="Remove some: cleared token list.")
+    made = ClientToken(name, wanted, digest_token(token), format_iso(now))
+    file.write_clients(replace(clients, tokens=(*clients.tokens, made)))
     return token
 
 
-def remove_token(host: Host, name: str) -> None:
-    """The program's token counts no more. Raises ``UsageError`` where there is none."""
+def remove_token(file: ClientFile, name: str) -> None:
+    """The program's token counts no more; the caller holds the lock. Raises ``UsageError`` where there is none."""
     refuse_in_job()
-    with host.open_for_writing("token remove"):
-        file = ClientFile(host.root)
-        clients = file.read_clients()
-        left = tuple(each for each in clients.tokens if each.name != name)
-        if len(left) == len(clients.tokens):
-            raise UsageError(f"there is no token for {name[:60]!r}", remedy="cleared token list shows them.")
-        file.write_clients(replace(clients, tokens=left))
+    clients = file.read_clients()
+    left = tuple(each for each in clients.tokens if each.name != name)
+    if len(left) == len(clients.tokens):
+        raise UsageError(f"there is no token for {name[:60]!r}", remedy="cleared token list shows them.")
+    file.write_clients(replace(clients, tokens=left))
 
 
 def find_token(clients: Clients, shown: str) -> ClientToken | None:

@@ -40,7 +40,7 @@ def needed_scope(method: str) -> Scope:
 async def call_method(request: Request, site: Site) -> Response:
     """``{"result": …}``, or ``{"error": …}`` as a client of ``cleared rpc`` sees it."""
     method = str(request.path_params["method"])
-    await require_scope(request, site, needed_scope(method))
+    await require_scope(request, site.clients, needed_scope(method))
     body = await read_body(request, MAX_BODY)
     try:
         params = jsonrpc.parse_value(body) if body.strip() else {}
@@ -55,7 +55,7 @@ async def call_method(request: Request, site: Site) -> Response:
 
 async def show_description(request: Request, site: Site) -> Response:
     """The OpenAPI document of the methods that this workspace offers."""
-    await require_scope(request, site, "read")
+    await require_scope(request, site.clients, "read")
     document = await work_for_program(request, lambda: describe_api(RequestHandler(site.open_host()), site.prefix))
     return answer_json(document)
 

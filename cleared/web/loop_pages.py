@@ -40,7 +40,7 @@ async def show_loop_tree(request: Request, site: Site) -> Response:
     """The tree of the workspace's own loop, for a program with a token and for who has signed in."""
     session = request.scope.get("session")
     if session is None or not await run_in_threadpool(site.admits, session):
-        await require_scope(request, site, "read")
+        await require_scope(request, site.clients, "read")
     host = await run_in_threadpool(site.open_host)
     return await run_in_threadpool(answer_tree, request, own_runtime(host.root, host.config))
 

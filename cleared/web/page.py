@@ -76,6 +76,8 @@ def page(handler: Handler) -> Endpoint:
                 require_token(form, session)
             if not await run_in_threadpool(site.admits, session):
                 return go_to("/login")
+            if request.method == "POST" and request.app.state.fleet is not None:
+                await run_in_threadpool(_refuse_reader, site, session)
             with site.answering():
                 response = await run_in_threadpool(handler, PageRequest(request, site, session, form))
             if response.status_code == 303 and form.get(FIELD):
@@ -96,6 +98,15 @@ def page(handler: Handler) -> Endpoint:
             return render_error(request, refusal, site=site, status=500)
 
     return answer
+
+
+def _refuse_reader(site: Site, session: Session) -> None:
+    """Raises ``PolicyError`` for who may only look. On one machine, who may not decide may start what is approved."""
+    if site.find_role(session) == "reader":
+        raise PolicyError(
+            "you may look at these books, and change nothing in them",
+            remedy="Its owner says who may: reviewers: in config.yaml, then cleared config approve.",
+        )
 
 
 def require_token(form: Form, session: Session) -> None:

@@ -19,6 +19,7 @@ from cleared.base.terminal import print_message
 from cleared.changes.host import Host
 from cleared.web.access import Access
 from cleared.web.exposure import Exposure, refuse_exposure
+from cleared.web.fleet_pages import FleetPages
 from cleared.web.passkey_invitations import InvitationCodes
 from cleared.web.running_servers import noted_server, take_link
 from cleared.web.site import Site
@@ -46,7 +47,7 @@ class PageServer:
 
     Raises ``BusyError`` where the port is taken, ``UsageError`` for two workspaces of one name, ``PolicyError`` where
     it may not be reached from elsewhere as asked, ``ClearedError`` where a workspace cannot be opened. ``has_link``:
-    whether it prints a link, or a code, when it starts.
+    whether it prints a link, or a code, when it starts. ``fleet``: where they are the workspaces of one.
     """
 
     def __init__(
@@ -59,13 +60,21 @@ class PageServer:
         *,
         type_code: bool = False,
         has_link: bool = True,
+        fleet: FleetPages | None = None,
     ) -> None:
         from cleared.web.application import make_application
         from cleared.web.http_server import HttpServer
 
         names = _name_workspaces(roots)
+        # In a fleet it stays where it is when a second workspace comes.
+        is_alone = len(names) == 1 and fleet is None
         sites = {
-            name: Site(name, "" if len(names) == 1 else f"/w/{name}", lambda root=root: open_workspace(root))  # type: ignore[misc]
+            name: Site(
+                name,
+                "" if is_alone else f"/w/{name}",
+                lambda root=root: open_workspace(root),  # type: ignore[misc]
+                fleet.calls[name] if fleet is not None else None,
+            )
             for name, root in names.items()
         }
         hosts = [site.open_host() for site in sites.values()]
@@ -87,6 +96,7 @@ class PageServer:
             explain_fault,
             InvitationCodes(self._start),
             scheme=exposure.scheme,
+            fleet=fleet,
         )
 
     def serve(self, on_ready: OnReady) -> None:

@@ -15,7 +15,7 @@ from starlette.responses import Response
 from cleared.base.errors import ClearedError, ExitCode, Interrupted
 from cleared.base.short_text import parse_count
 from cleared.sandbox.bridge.jsonrpc import encode_frame
-from cleared.web.client_file import Scope
+from cleared.web.client_file import ClientFile, Scope
 from cleared.web.client_tokens import allows_scope, find_token
 from cleared.web.page import find_site
 from cleared.web.request_guard import BodyRefused
@@ -52,26 +52,31 @@ def program_endpoint(answer: Endpoint) -> Callable[[Request], Awaitable[Response
 
     async def respond(request: Request) -> Response:
         site = find_site(request)
-        try:
-            if site is None:
-                raise Refused(404, "there is no such workspace here")
-            return await answer(request, site)
-        except Refused as refusal:
-            return render_refusal(refusal)
-        except Interrupted:
-            return render_refusal(Refused(503, "the server is ending"))
-        except ClearedError as error:
-            return render_refusal(refuse_as(error))
-        except (BodyRefused, ClientDisconnect):
-            raise
-        except Exception as error:  # noqa: BLE001
-            known = request.app.state.explain_fault(error)
-            if known is not None:
-                return render_refusal(refuse_as(known))
-            print_exception(error)
-            return render_refusal(Refused(500, "the program made a mistake", "The server's terminal says more."))
+        if site is None:
+            return render_refusal(Refused(404, "there is no such workspace here"))
+        return await answer_program(request, answer(request, site))
 
     return respond
+
+
+async def answer_program(request: Request, answer: Awaitable[Response]) -> Response:
+    """The answer; whatever goes wrong is one in JSON."""
+    try:
+        return await answer
+    except Refused as refusal:
+        return render_refusal(refusal)
+    except Interrupted:
+        return render_refusal(Refused(503, "the server is ending"))
+    except ClearedError as error:
+        return render_refusal(refuse_as(error))
+    except (BodyRefused, ClientDisconnect):
+        raise
+    except Exception as error:  # noqa: BLE001
+        known = request.app.state.explain_fault(error)
+        if known is not None:
+            return render_refusal(refuse_as(known))
+        print_exception(error)
+        return render_refusal(Refused(500, "the program made a mistake", "The server's terminal says more."))
 
 
 def refuse_as(error: ClearedError) -> Refused:
@@ -85,11 +90,11 @@ def answer_json(value: Any, status: int = 200, headers: Mapping[str, str] | None
     return Response(encode_frame(value), status, dict(headers or {}), "application/json")
 
 
-async def require_scope(request: Request, site: Site, scope: Scope) -> None:
-    """Raises ``Refused`` where the request shows no token of this workspace, or one without this scope."""
+async def require_scope(request: Request, file: ClientFile, scope: Scope) -> None:
+    """Raises ``Refused`` where the request shows no token that is in this file, or one without this scope."""
     shown = request.headers.getlist("authorization")
     kind, _, text = shown[0].partition(" ") if len(shown) == 1 else ("", "", "")
-    clients = await run_in_threadpool(site.clients.read_clients)
+    clients = await run_in_threadpool(file.read_clients)
     token = find_token(clients, text.strip()) if kind.lower() == "bearer" else None
     if token is None:
         raise Refused(

@@ -23,10 +23,12 @@ from cleared.review.card_actions import ActionExecutor
 from cleared.review.card_view import show_card
 from cleared.review.last_act import LastAct, read_last_act
 from cleared.review.queue_snapshot import QueueSnapshot, read_queue
+from cleared.review.reviewer_list import Role, find_role
 from cleared.service.operations.current_host import CurrentHost, HostFactory
-from cleared.triggers.webhook_calls import WebhookCalls
+from cleared.triggers.webhook_calls import CallKeeper, WebhookCalls
 from cleared.trust import passphrase
 from cleared.trust.device_signing import DeviceSigning, signing_with
+from cleared.trust.keys import own_key
 from cleared.trust.passkey_records import Passkey
 from cleared.trust.policy_in_force import settings_stamp
 from cleared.web.access import Session
@@ -61,16 +63,16 @@ _PATIENCE: Final = 30.0
 
 class Site:
     """A workspace behind the page. Thread-safe. ``prefix``: what the addresses of its pages have after the session's:
-    empty or ``/w/NAME``."""
+    empty or ``/w/NAME``. ``calls``: where calls of its webhooks are kept; None: in the clone."""
 
-    def __init__(self, name: str, prefix: str, open_workspace: HostFactory) -> None:
+    def __init__(self, name: str, prefix: str, open_workspace: HostFactory, calls: CallKeeper | None = None) -> None:
         self.name = name
         self.prefix = prefix
         self._current = CurrentHost(open_workspace)
         root = self._current.open_host().root
         self.clients = ClientFile(root)
         """The programs that may call."""
-        self.calls = WebhookCalls(root)
+        self.calls: CallKeeper = calls or WebhookCalls(root)
         self.rates = CallRates()
         self.webhook_agents = CheckedAgents()
         self.chat = ChatSessions(self._current.open_host)
@@ -197,6 +199,12 @@ class Site:
     def find_passkey(self, key: str) -> Passkey | None:
         """The passkey with this key, where it counts here."""
         return next((each for each in self.list_passkeys() if each.key == key), None)
+
+    def find_role(self, session: Session) -> Role:
+        """What somebody who was admitted may do: with the passkey, or with the key of whoever serves the page."""
+        own = None if session.passkey else own_key(self.open_host().root)
+        key = session.passkey or (own.public if own is not None else "")
+        return self.recall(f"role of {key}", lambda host: find_role(host, key))
 
     def admits(self, session: Session) -> bool:
         """Whether somebody who has signed in may see this workspace: with a code, or with a passkey of it."""

@@ -14,8 +14,8 @@ from cleared.changes.host import Host
 from cleared.jobs.runtime_directory import own_runtime
 from cleared.runs import run_queries
 from cleared.service.status_report import NOT_UP, list_next_runs, service_status
-from cleared.triggers.webhook_calls import count_waiting_calls
 from cleared.web.page import PageRequest
+from cleared.web.site import Site
 
 _RUNS: Final = 8
 
@@ -32,7 +32,7 @@ def show_today(page: PageRequest) -> Response:
     return page.render(
         "today.html",
         status=status,
-        trouble=_list_trouble(host, status),
+        trouble=_list_trouble(page.site, status),
         runs=run_queries.read_runs(host, _RUNS),
         files=waiting,
         readers=find_readers(run_queries.read_agents(host), paths) if paths else [],
@@ -43,10 +43,10 @@ def show_today(page: PageRequest) -> Response:
     )
 
 
-def _list_trouble(host: Host, status: Mapping[str, Any]) -> list[str]:
+def _list_trouble(site: Site, status: Mapping[str, Any]) -> list[str]:
     """What needs a look. That only the page is served does where something waits for the service; what it would start
     by itself says so in its place."""
-    if status["deliveries"]["waiting"] or count_waiting_calls(host.root):
+    if status["deliveries"]["waiting"] or site.calls.count_waiting():
         return list(status["trouble"])
     return [line for line in status["trouble"] if line != NOT_UP]
 

@@ -21,6 +21,7 @@ import pytest
 from harness import Done, Workspace, command
 from running import SECONDS
 from synced import follow, run_git
+from web_client import Server
 
 from cleared.base.errors import WorkspaceError
 from cleared.service.fleet.local_postgres import LocalPostgres, find_postgres_program
@@ -97,10 +98,14 @@ class Machine:
 
     def start(self, *argv: str) -> subprocess.Popen[bytes]:
         """A worker in a process group of its own, by the machine's clock."""
+        return self.begin("worker", *argv)
+
+    def begin(self, *argv: str) -> subprocess.Popen[bytes]:
+        """A command of the fleet that goes on, by the machine's clock."""
         environment = self.environment({})
         environment.pop("CLEARED_CLOCK", None)
         started = preloaded.Preloaded(
-            ["fleet", "worker", *argv],
+            ["fleet", *argv],
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             stdin=subprocess.DEVNULL,
@@ -124,6 +129,37 @@ class FleetOfOne:
 
     def add(self, *options: str) -> Done:
         return self.owner.ok("add", "acme", str(self.shared), *options)
+
+    def add_other(self, name: str) -> None:
+        """A second workspace, made anew."""
+        root, shared = self._folder / f"{name}-made", self._folder / f"{name}.git"
+        assert command("init", str(root), "--name", name.title()).code == 0
+        run_git(self._folder, "clone", "-q", "--bare", f"file://{root}", str(shared))
+        for setting in ("receive.denyNonFastForwards", "receive.denyDeletes"):
+            run_git(shared, "config", setting, "true")
+        self.owner.ok("add", name, str(shared))
+
+    @property
+    def desk(self) -> Workspace:
+        """The owner's clone, which the fleet's server shows."""
+        return self.desk_of("acme")
+
+    def desk_of(self, name: str) -> Workspace:
+        return Workspace(self.owner.home / "fleet/desk" / name)
+
+    @contextmanager
+    def serving(self) -> Iterator[Server]:
+        """The server of the fleet, in a process of its own, by the machine's clock."""
+        process = self.owner.begin("server", "--json", "--port", "0")
+        try:
+            assert process.stdout is not None
+            line = process.stdout.readline()
+            assert line, process.communicate()
+            place = json.loads(line)
+            yield Server.at(place["url"], place["code"])
+        finally:
+            said = end(process)
+        assert "Traceback" not in said and "not joined" not in said, said
 
     def worker(self, name: str = "one") -> Machine:
         """A worker that is trusted."""

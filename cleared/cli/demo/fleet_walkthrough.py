@@ -25,6 +25,7 @@ from cleared.git.git_process import Git
 from cleared.git.remote_branch import RemoteBranch, push_commit
 from cleared.service.fleet.fleet_database import FleetDatabase
 from cleared.service.fleet.fleet_home import read_fleet
+from cleared.service.fleet.job_queue import count_jobs
 from cleared.service.fleet.local_postgres import LocalPostgres, find_postgres_program
 
 _NAMES: Final = ("north", "south")
@@ -126,7 +127,7 @@ class _Demo:
             self._run(self._owner, "fleet", "drop", name, *map(str, paths))
         until = time.monotonic() + _END_SECONDS
         with FleetDatabase.connect(url) as database:
-            while database.count_jobs() or any(database.list_files(name) for name in _NAMES):
+            while count_jobs(database) or any(database.list_files(name) for name in _NAMES):
                 if time.monotonic() > until:
                     raise CheckFailed(
                         "the workers did not import the files in time", remedy=f"Look at {self._folder}/worker-1.log."

@@ -16,17 +16,20 @@ from cleared.git import Repository
 from cleared.service.fleet.fleet_database import FleetDatabase
 from cleared.service.fleet.fleet_home import Fleet
 from cleared.service.fleet.job_queue import ask_for_job, open_queue
+from cleared.workspace.location import read_checkout
 
-_LOOK_SECONDS: Final = 2.0
+_LOOK_SECONDS: Final = 1.0
 
 
 class DeskSync:
-    """Looks every two seconds whose history has moved, here or there. A context manager; ``roots``: name → clone."""
+    """Looks every second whose history has moved here, and hears whose has moved there. A context manager; ``roots``:
+    name → clone."""
 
     def __init__(self, fleet: Fleet, roots: Mapping[str, Path], say: Callable[[str], None]) -> None:
         self._fleet, self._roots, self._say = fleet, roots, say
         self._handled: dict[str, tuple[str, str]] = {}
         """Name → the commit here and the one that the fleet has seen, when it was joined last."""
+        self._said = ""
         self._ended = threading.Event()
         self._thread = threading.Thread(target=self._run, name="desk sync", daemon=True)
 
@@ -39,20 +42,24 @@ class DeskSync:
         self._thread.join()
 
     def _run(self) -> None:
-        said = ""
         while not self._ended.is_set():
             try:
                 with FleetDatabase.connect(self._fleet.database) as database:
-                    heads = database.list_heads()
-                for name, root in self._roots.items():
-                    if name in heads:
-                        self._join_if_moved(name, root, heads[name])
-                said = ""
+                    self._follow(database)
             except ClearedError as error:
-                if str(error) != said:
+                if str(error) != self._said:
                     self._say(str(error))
-                said = str(error)
-            self._ended.wait(_LOOK_SECONDS)
+                self._said = str(error)
+                self._ended.wait(_LOOK_SECONDS)
+
+    def _follow(self, database: FleetDatabase) -> None:
+        heads = database.list_heads()
+        while not self._ended.is_set():
+            for name, root in self._roots.items():
+                if name in heads:
+                    self._join_if_moved(name, root, heads[name])
+            self._said = ""
+            heads.update(database.await_heads(_LOOK_SECONDS))
 
     def _join_if_moved(self, name: str, root: Path, seen: str) -> None:
         here = _read_head(root)
@@ -75,6 +82,9 @@ class DeskSync:
 
 
 def _read_head(root: Path) -> str:
+    checkout = read_checkout(root)
+    if checkout is not None:
+        return checkout.commit
     with Repository.open(root, for_writing=False) as repo:
         return repo.read_head()
 

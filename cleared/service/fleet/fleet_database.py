@@ -1,4 +1,5 @@
-"""The fleet's tables in PostgreSQL: workspaces, dropped files, requests, workers. The jobs are procrastinate's.
+"""What the fleet's tables in PostgreSQL are asked: workspaces, dropped files, requests, workers. The jobs are
+procrastinate's.
 
 All of it can be made again from git and the object store, but for requests that had no run yet: ``cleared fleet add``
 says a workspace again, and its first job reads off the history what was done.
@@ -12,32 +13,19 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final, Self
 
 from cleared.base.errors import UsageError, WorkspaceError
-from cleared.service.fleet.fleet_records import DroppedFile, Request, SignedStatement, Worker, WorkspaceRecord
+from cleared.service.fleet.fleet_records import (
+    DroppedFile,
+    Request,
+    SignedStatement,
+    Worker,
+    WorkspaceRecord,
+)
+from cleared.service.fleet.fleet_tables import OLDEST, REFUSED_JOBS, TABLES, VERSION
 
 if TYPE_CHECKING:
     from psycopg import Connection
 
-SCHEMA_VERSION: Final = 1
-"""Of the tables below. Workers of this version work with it, and with none that is later."""
-_SCHEMA: Final = """
-CREATE TABLE IF NOT EXISTS fleet_facts (name text PRIMARY KEY, value text NOT NULL);
-CREATE TABLE IF NOT EXISTS fleet_workspaces (
-  name text PRIMARY KEY, statement bytea NOT NULL, signature text NOT NULL,
-  state bytea, head text NOT NULL DEFAULT '', due timestamptz, asked_due timestamptz, looked_at timestamptz,
-  problem text NOT NULL DEFAULT '', failures integer NOT NULL DEFAULT 0,
-  spent_day date, spent_seconds double precision NOT NULL DEFAULT 0, cards integer NOT NULL DEFAULT 0);
-CREATE INDEX IF NOT EXISTS fleet_due ON fleet_workspaces (due);
-CREATE TABLE IF NOT EXISTS fleet_files (
-  workspace text NOT NULL REFERENCES fleet_workspaces ON DELETE CASCADE, digest text NOT NULL, name text NOT NULL,
-  dropped_by text NOT NULL, at timestamptz NOT NULL, settled text NOT NULL DEFAULT '',
-  PRIMARY KEY (workspace, digest));
-CREATE TABLE IF NOT EXISTS fleet_requests (
-  id text PRIMARY KEY, workspace text NOT NULL REFERENCES fleet_workspaces ON DELETE CASCADE, agent text NOT NULL,
-  payload jsonb, asked_by text NOT NULL, at timestamptz NOT NULL, status text NOT NULL DEFAULT 'waiting',
-  said text NOT NULL DEFAULT '', commit_id text NOT NULL DEFAULT '', ended_at timestamptz);
-CREATE TABLE IF NOT EXISTS fleet_workers (
-  key text PRIMARY KEY, name text NOT NULL, version text NOT NULL, at timestamptz NOT NULL);
-"""
+_SCHEMES: Final = ("postgresql://", "postgres://")
 AWAKE: Final = "awake"
 """The fact of when a worker looked for due schedules last, and since when one did without a pause."""
 _PAUSE_SECONDS: Final = 60.0
@@ -45,7 +33,8 @@ _PAUSE_SECONDS: Final = 60.0
 
 
 _RECORD: Final = (
-    "name, statement, signature, state, head, due, looked_at, problem, failures, spent_day, spent_seconds, cards"
+    "name, statement, signature, state, head, due, looked_at, problem, failures, spent_day, spent_seconds, cards, "
+    "written_by"
 )
 
 
@@ -60,6 +49,10 @@ class FleetDatabase:
         """Raises ``WorkspaceError`` where the database cannot be reached, ``UsageError`` where the URL is none."""
         import psycopg
 
+        if not url.startswith(_SCHEMES):
+            raise UsageError(
+                "the URL of the database is not one", remedy="Give one such as postgresql://USER@HOST/NAME: --database."
+            )
         try:
             return cls(psycopg.connect(url, autocommit=True, connect_timeout=10))
         except psycopg.ProgrammingError as error:
@@ -95,7 +88,7 @@ class FleetDatabase:
         except psycopg.OperationalError as error:
             raise _unreachable(error) from None
 
-    def _run(self, query: str, *values: Any) -> list[tuple[Any, ...]]:
+    def run(self, query: str, *values: Any) -> list[tuple[Any, ...]]:
         with self._reaching():
             cursor = self._db.execute(query, values)
             return cursor.fetchall() if cursor.description is not None else []
@@ -105,34 +98,37 @@ class FleetDatabase:
     def make_tables(self) -> None:
         """Make what is not there yet. Two that do it at once do it one after the other."""
         with self.transaction():
-            self._run("SELECT pg_advisory_xact_lock(hashtext('cleared fleet'))")
-            self._run(_SCHEMA)
-            self._run(
-                "INSERT INTO fleet_facts VALUES ('schema', %s) ON CONFLICT (name) DO UPDATE SET value = "
-                "greatest(fleet_facts.value::int, excluded.value::int)::text",
-                str(SCHEMA_VERSION),
-            )
+            self.run("SELECT pg_advisory_xact_lock(hashtext('cleared fleet'))")
+            self.run(TABLES)
+            self.run(REFUSED_JOBS)
+            for name, version in (("schema", VERSION), ("oldest", OLDEST)):
+                self.run(
+                    "INSERT INTO fleet_facts VALUES (%s, %s) ON CONFLICT (name) DO UPDATE SET value = "
+                    "greatest(fleet_facts.value::int, excluded.value::int)::text",
+                    name,
+                    str(version),
+                )
 
     def check_version(self) -> None:
-        """Raises ``UsageError`` where the tables are those of another version that this program does not know."""
-        found = int(self.read_fact("schema") or 0)
-        if found < SCHEMA_VERSION:
+        """Raises ``UsageError`` where the tables are older than this program needs, or newer than it can work with."""
+        found, oldest = int(self.read_fact("schema") or 0), int(self.read_fact("oldest") or 0)
+        if found < VERSION:
             raise UsageError(
-                f"the database has the tables of version {found}, and this program needs {SCHEMA_VERSION}",
+                f"the database has the tables of version {found}, and this program needs {VERSION}",
                 remedy="The owner brings them up, while workers of the version before go on: cleared fleet upgrade.",
             )
-        if found > SCHEMA_VERSION:
+        if oldest > VERSION:
             raise UsageError(
-                f"the database has the tables of version {found}, and this program knows {SCHEMA_VERSION}",
+                f"the database has the tables of version {found}, beside which version {VERSION} cannot work",
                 remedy="Install the newer cleared on this machine.",
             )
 
     def read_fact(self, name: str) -> str | None:
-        rows = self._run("SELECT value FROM fleet_facts WHERE name = %s", name)
+        rows = self.run("SELECT value FROM fleet_facts WHERE name = %s", name)
         return str(rows[0][0]) if rows else None
 
     def write_fact(self, name: str, value: str) -> None:
-        self._run(
+        self.run(
             "INSERT INTO fleet_facts VALUES (%s, %s) ON CONFLICT (name) DO UPDATE SET value = excluded.value",
             name,
             value,
@@ -142,7 +138,7 @@ class FleetDatabase:
         """A worker looks for what is due. Returns since when workers do so without a pause: what came due earlier, and
         was not run, was missed."""
         with self.transaction():
-            self._run("SELECT pg_advisory_xact_lock(hashtext('cleared fleet awake'))")
+            self.run("SELECT pg_advisory_xact_lock(hashtext('cleared fleet awake'))")
             last, since = ((self.read_fact(AWAKE) or "") + " ").split(" ")[:2]
             is_new = not last or not 0 <= (now - datetime.fromisoformat(last)).total_seconds() <= _PAUSE_SECONDS
             began = now if is_new else datetime.fromisoformat(since)
@@ -157,25 +153,28 @@ class FleetDatabase:
     # --- workers -----------------------------------------------------------------------------------------------
 
     def note_worker(self, key: str, name: str, version: str, now: datetime) -> None:
-        self._run(
-            "INSERT INTO fleet_workers VALUES (%s, %s, %s, %s) ON CONFLICT (key) DO UPDATE SET name = excluded.name, "
-            "version = excluded.version, at = excluded.at",
+        self.run(
+            "INSERT INTO fleet_workers (key, name, version, at, fleet_version) VALUES (%s, %s, %s, %s, %s) ON CONFLICT "
+            "(key) DO UPDATE SET name = excluded.name, version = excluded.version, at = excluded.at, "
+            "fleet_version = excluded.fleet_version",
             key,
             name,
             version,
             now,
+            VERSION,
         )
 
     def list_workers(self) -> list[Worker]:
         return [
-            Worker(*row) for row in self._run("SELECT key, name, version, at FROM fleet_workers ORDER BY name, key")
+            Worker(*row)
+            for row in self.run("SELECT key, name, version, at, fleet_version FROM fleet_workers ORDER BY name, key")
         ]
 
     # --- workspaces --------------------------------------------------------------------------------------------
 
     def add_workspace(self, name: str, signed: SignedStatement, due: datetime) -> bool:
         """Say what a name means, anew where it is known; whether it is new."""
-        rows = self._run(
+        rows = self.run(
             "INSERT INTO fleet_workspaces (name, statement, signature, due) VALUES (%s, %s, %s, %s) "
             "ON CONFLICT (name) DO UPDATE SET statement = excluded.statement, signature = excluded.signature, "
             "due = excluded.due, problem = '', failures = 0 RETURNING (xmax = 0)",
@@ -187,18 +186,18 @@ class FleetDatabase:
         return bool(rows[0][0])
 
     def remove_workspace(self, name: str) -> None:
-        self._run("DELETE FROM fleet_workspaces WHERE name = %s", name)
+        self.run("DELETE FROM fleet_workspaces WHERE name = %s", name)
 
     def read_workspace(self, name: str) -> WorkspaceRecord:
         """Raises ``UsageError`` where the fleet has none of this name."""
-        rows = self._run(f"SELECT {_RECORD} FROM fleet_workspaces WHERE name = %s", name)
+        rows = self.run(f"SELECT {_RECORD} FROM fleet_workspaces WHERE name = %s", name)
         if not rows:
             raise UsageError(f"the fleet has no workspace {name!r}", remedy="See: cleared fleet list.")
         return _record_from_row(rows[0])
 
     def list_workspaces(self) -> list[WorkspaceRecord]:
         """All, those with the most waiting cards first."""
-        rows = self._run(
+        rows = self.run(
             f"SELECT {_RECORD} FROM fleet_workspaces ORDER BY (problem <> '') DESC, cards DESC, name".replace(
                 "state,", "NULL,", 1
             )
@@ -206,14 +205,21 @@ class FleetDatabase:
         return [_record_from_row(row) for row in rows]
 
     def list_heads(self) -> dict[str, str]:
-        """Name → the last commit that the fleet has seen."""
-        return {str(name): str(head) for name, head in self._run("SELECT name, head FROM fleet_workspaces")}
+        """Name → the last commit that the fleet has seen. What is pushed from now on is told: ``await_heads``."""
+        self.run("LISTEN fleet_heads")
+        return {str(name): str(head) for name, head in self.run("SELECT name, head FROM fleet_workspaces")}
+
+    def await_heads(self, seconds: float) -> dict[str, str]:
+        """What of that has changed; waits so long for a change, at most."""
+        with self._reaching():
+            told = [notice.payload.partition(" ") for notice in self._db.notifies(timeout=seconds, stop_after=1)]
+        return {name: head for name, _, head in told}
 
     def list_due(self, now: datetime, limit: int) -> list[tuple[str, datetime]]:
         """The workspaces that are due, and for whose due time no job was asked yet; longest due first."""
         return [
             (str(name), due)
-            for name, due in self._run(
+            for name, due in self.run(
                 "SELECT name, due FROM fleet_workspaces WHERE due <= %s AND asked_due IS DISTINCT FROM due "
                 "ORDER BY due LIMIT %s",
                 now,
@@ -225,31 +231,32 @@ class FleetDatabase:
         """Jobs were asked for these due times."""
         with self.transaction():
             for name, due in asked:
-                self._run("UPDATE fleet_workspaces SET asked_due = %s WHERE name = %s AND due = %s", due, name, due)
+                self.run("UPDATE fleet_workspaces SET asked_due = %s WHERE name = %s AND due = %s", due, name, due)
 
     def save_job(
         self, name: str, *, state: bytes, head: str, due: datetime | None, now: datetime, cards: int, problem: str
     ) -> None:
         """A job has ended. ``problem``: what of it could not be done, empty where all was."""
-        self._run(
+        self.run(
             "UPDATE fleet_workspaces SET state = %s, head = %s, due = %s, looked_at = %s, cards = %s, problem = %s, "
-            "failures = 0, asked_due = NULL WHERE name = %s",
+            "failures = 0, asked_due = NULL, written_by = %s WHERE name = %s",
             state,
             head,
             due,
             now,
             cards,
             problem[:2_000],
+            VERSION,
             name,
         )
 
     def save_head(self, name: str, head: str) -> None:
         """A job has pushed, and goes on."""
-        self._run("UPDATE fleet_workspaces SET head = %s WHERE name = %s", head, name)
+        self.run("UPDATE fleet_workspaces SET head = %s WHERE name = %s", head, name)
 
     def note_problem(self, name: str, problem: str, due: datetime | None, *, has_failed: bool = True) -> None:
         """A job could not do its work; the next look is at ``due``."""
-        self._run(
+        self.run(
             "UPDATE fleet_workspaces SET problem = %s, due = %s, failures = failures + %s, asked_due = NULL "
             "WHERE name = %s",
             problem[:2_000],
@@ -261,7 +268,7 @@ class FleetDatabase:
     def add_spending(self, name: str, now: datetime, seconds: float) -> None:
         """A job took so many processor seconds."""
         day = now.date()
-        self._run(
+        self.run(
             "UPDATE fleet_workspaces SET spent_seconds = %s + CASE WHEN spent_day = %s THEN spent_seconds ELSE 0 END, "
             "spent_day = %s WHERE name = %s",
             seconds,
@@ -278,11 +285,11 @@ class FleetDatabase:
         Returns *new*, *renamed* where it waits under another name, or *known* where it waits or was dealt with.
         """
         with self.transaction():
-            self._run("SELECT pg_advisory_xact_lock(hashtext(%s))", f"cleared fleet files {workspace}")
-            known = self._run(
+            self.run("SELECT pg_advisory_xact_lock(hashtext(%s))", f"cleared fleet files {workspace}")
+            known = self.run(
                 "SELECT name, settled FROM fleet_files WHERE workspace = %s AND digest = %s", workspace, file.digest
             )
-            taken = self._run(
+            taken = self.run(
                 "SELECT 1 FROM fleet_files WHERE workspace = %s AND name = %s AND digest <> %s",
                 workspace,
                 file.name,
@@ -291,7 +298,7 @@ class FleetDatabase:
             name = f"{file.digest[:8]}-{file.name}" if taken else file.name
             if known and not (again and known[0][1]) and (known[0][1] or known[0][0] == name):
                 return "known"
-            self._run(
+            self.run(
                 "INSERT INTO fleet_files (workspace, digest, name, dropped_by, at) VALUES (%s, %s, %s, %s, %s) "
                 "ON CONFLICT (workspace, digest) DO UPDATE SET name = excluded.name, settled = ''",
                 workspace,
@@ -305,10 +312,10 @@ class FleetDatabase:
     def list_files(self, workspace: str) -> list[DroppedFile]:
         """The dropped files that wait, oldest first."""
         query = "SELECT digest, name, at FROM fleet_files WHERE workspace = %s AND settled = '' ORDER BY at, name"
-        return [DroppedFile(*row) for row in self._run(query, workspace)]
+        return [DroppedFile(*row) for row in self.run(query, workspace)]
 
     def settle_file(self, workspace: str, file: DroppedFile, what: str) -> None:
-        self._run(
+        self.run(
             "UPDATE fleet_files SET settled = %s WHERE workspace = %s AND digest = %s",
             what,
             workspace,
@@ -317,14 +324,14 @@ class FleetDatabase:
 
     def remove_file(self, workspace: str, file: DroppedFile) -> None:
         """Forget a file that waits."""
-        self._run(
+        self.run(
             "DELETE FROM fleet_files WHERE workspace = %s AND digest = %s AND settled = ''", workspace, file.digest
         )
 
     def add_request(self, request: Request, by: str, now: datetime) -> None:
         from psycopg.types.json import Jsonb
 
-        self._run(
+        self.run(
             "INSERT INTO fleet_requests (id, workspace, agent, payload, asked_by, at) VALUES (%s, %s, %s, %s, %s, %s) "
             "ON CONFLICT DO NOTHING",
             request.id,
@@ -336,14 +343,14 @@ class FleetDatabase:
         )
 
     def read_request(self, identity: str) -> Request | None:
-        rows = self._run(
+        rows = self.run(
             "SELECT id, workspace, agent, payload, status, said, commit_id FROM fleet_requests WHERE id = %s", identity
         )
         return Request(*rows[0]) if rows else None
 
     def list_requests(self, workspace: str) -> list[Request]:
         """Those that wait, oldest first."""
-        rows = self._run(
+        rows = self.run(
             "SELECT id, workspace, agent, payload, status, said, commit_id FROM fleet_requests "
             "WHERE workspace = %s AND status = 'waiting' ORDER BY at, id",
             workspace,
@@ -351,7 +358,7 @@ class FleetDatabase:
         return [Request(*row) for row in rows]
 
     def end_request(self, identity: str, status: str, said: str, commit: str, now: datetime) -> None:
-        self._run(
+        self.run(
             "UPDATE fleet_requests SET status = %s, said = %s, commit_id = %s, ended_at = %s WHERE id = %s",
             status,
             said[:2_000],
@@ -359,14 +366,6 @@ class FleetDatabase:
             now,
             identity,
         )
-
-    def count_jobs(self) -> dict[str, tuple[int, int]]:
-        """Workspace → its jobs that wait, and that are being done."""
-        rows = self._run(
-            "SELECT lock, count(*) FILTER (WHERE status = 'todo'), count(*) FILTER (WHERE status = 'doing') "
-            "FROM procrastinate_jobs WHERE status IN ('todo', 'doing') GROUP BY lock"
-        )
-        return {str(lock): (waiting, doing) for lock, waiting, doing in rows}
 
 
 def _record_from_row(row: tuple[Any, ...]) -> WorkspaceRecord:

@@ -20,6 +20,7 @@ from cleared.git.remote_branch import RemoteBranch, refuse_unfenced
 from cleared.service.fleet.fleet_database import FleetDatabase
 from cleared.service.fleet.fleet_home import Fleet, fleet_folder
 from cleared.service.fleet.fleet_records import Worker
+from cleared.service.fleet.fleet_tables import VERSION
 from cleared.service.fleet.job_queue import apply_schema
 from cleared.service.fleet.object_store import FileStore
 from cleared.service.fleet.owner_statements import (
@@ -191,6 +192,12 @@ def find_worker(database: FleetDatabase, text: str) -> Worker:
         what = "several workers are" if found else "no worker that was seen is"
         raise UsageError(f"{what} called {text!r}", remedy="See: cleared fleet trust. Name one by its key.")
     return found[0]
+
+
+def list_older_workers(fleet: Fleet, database: FleetDatabase) -> list[Worker]:
+    """The workers that are let in and have not been seen with this version."""
+    trusted = read_workers(fleet.owner, database, fleet_folder()).keys
+    return [each for each in database.list_workers() if each.key in trusted and each.fleet_version < VERSION]
 
 
 def trust_worker(fleet: Fleet, database: FleetDatabase, worker: Worker, clock: Clock, *, revoke: bool = False) -> None:

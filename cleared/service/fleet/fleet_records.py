@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Any
+from typing import Any, Final, Literal
 
 from msgspec import Struct
+
+JobOutcome = Literal["done", "failed", "put_off", "killed", "lost"]
+OUTCOMES: Final[tuple[JobOutcome, ...]] = ("done", "failed", "put_off", "killed", "lost")
+"""How a job ended: its work is done; it could not be done, and is tried again; the budget of the day is used up; its
+process died; its worker died."""
 
 
 class SignedStatement(Struct, frozen=True):
@@ -19,7 +24,7 @@ class WorkspaceRecord(Struct, frozen=True):
     """A workspace as the database has it. ``state``: what the service remembers between jobs (``service_state``).
 
     ``head``: the last commit that a worker has pushed or seen. ``due``: when to look at it next; None: when something
-    happens to it. ``cards``: how many wait.
+    happens to it. ``cards``: how many wait. ``written_by``: the version (``fleet_tables``) that has written ``state``.
     """
 
     name: str
@@ -33,6 +38,7 @@ class WorkspaceRecord(Struct, frozen=True):
     spent_day: Any
     spent_seconds: float
     cards: int
+    written_by: int
 
 
 class DroppedFile(Struct, frozen=True):
@@ -57,9 +63,10 @@ class Request(Struct, frozen=True):
 
 
 class Worker(Struct, frozen=True):
-    """A worker that has been seen. ``key``: of its runs."""
+    """A worker that has been seen. ``key``: of its runs. ``fleet_version``: see ``fleet_tables``."""
 
     key: str
     name: str
     version: str
     at: datetime
+    fleet_version: int

@@ -2,7 +2,8 @@
 
 A job's arguments are the kind and the key of what happened, never data that decides what may run. Its *lock* is the
 workspace: its jobs are done one after another, on whichever machine. Its *queueing lock* is the workspace with kind and
-key: the same is asked once.
+key: the same is asked once. Its *queue* is the version that it needs: a worker takes those of its own version and of
+earlier ones, so that a job waits for a worker that can do it.
 """
 
 from __future__ import annotations
@@ -13,18 +14,33 @@ from typing import TYPE_CHECKING, Final, Literal
 
 from cleared.base.errors import BusyError
 from cleared.service.fleet.fleet_database import FleetDatabase
+from cleared.service.fleet.fleet_records import JobOutcome
+from cleared.service.fleet.fleet_tables import VERSION
 
 if TYPE_CHECKING:
     from procrastinate import App
     from procrastinate.connector import BaseConnector
 
-QUEUE: Final = "cleared"
+_QUEUE: Final = "cleared"
 TASK: Final = "serve_workspace"
 MAX_WAITING: Final = 10_000
 """Jobs that may wait in the whole fleet. A person who asks for more is told so; schedules wait by themselves."""
-JobKind = Literal["due", "file", "run", "push"]
-"""What happened: a time came, a file was dropped, a person asked for a run, somebody pushed."""
+PATIENCE: Final = 30.0
+"""Seconds without a sign of life after which a worker is taken for dead: others do its jobs. Where it is not, what it
+pushes later is rejected."""
+JobKind = Literal["due", "file", "run", "push", "call"]
+"""What happened: a time came, a file was dropped, a person asked for a run, somebody pushed, a program called."""
 Serve = Callable[[str, JobKind, str], Awaitable[None]]
+
+
+def name_queue(version: int) -> str:
+    """The queue of the jobs that need this version."""
+    return _QUEUE if version == 1 else f"{_QUEUE}-{version}"
+
+
+def list_queues() -> list[str]:
+    """The queues whose jobs this program can do."""
+    return [name_queue(version) for version in range(1, VERSION + 1)]
 
 
 def make_app(connector: BaseConnector, serve: Serve | None = None) -> App:
@@ -33,7 +49,7 @@ def make_app(connector: BaseConnector, serve: Serve | None = None) -> App:
 
     app = App(connector=connector)
     if serve is not None:
-        app.task(name=TASK, queue=QUEUE)(_as_task(serve))
+        app.task(name=TASK)(_as_task(serve))
     return app
 
 
@@ -53,11 +69,11 @@ def open_queue(url: str) -> Iterator[App]:
         yield app
 
 
-def ask_for_job(app: App, workspace: str, kind: JobKind, key: str) -> bool:
-    """Ask for a job; False where the same waits already."""
+def ask_for_job(app: App, workspace: str, kind: JobKind, key: str, version: int = VERSION) -> bool:
+    """Ask for a job; False where the same waits already. ``version``: what its worker must be able to do."""
     from procrastinate.exceptions import AlreadyEnqueued
 
-    job = app.configure_task(TASK, queue=QUEUE, lock=workspace, queueing_lock=f"{workspace} {kind} {key}")
+    job = app.configure_task(TASK, queue=name_queue(version), lock=workspace, queueing_lock=f"{workspace} {kind} {key}")
     try:
         job.defer(workspace=workspace, kind=kind, key=key)
     except AlreadyEnqueued:
@@ -77,9 +93,26 @@ def apply_schema(url: str) -> None:
             SchemaManager(connector=connector).apply_schema()
 
 
+def count_jobs(database: FleetDatabase) -> dict[str, tuple[int, int]]:
+    """Workspace → its jobs that wait, and that are being done."""
+    rows = database.run(
+        "SELECT lock, count(*) FILTER (WHERE status = 'todo'), count(*) FILTER (WHERE status = 'doing') "
+        "FROM procrastinate_jobs WHERE status IN ('todo', 'doing') GROUP BY lock"
+    )
+    return {str(lock): (waiting, doing) for lock, waiting, doing in rows}
+
+
+def count_outcome(database: FleetDatabase, outcome: JobOutcome) -> None:
+    """A job has ended so."""
+    database.run(
+        "INSERT INTO fleet_outcomes VALUES (%s, 1) ON CONFLICT (outcome) DO UPDATE SET jobs = fleet_outcomes.jobs + 1",
+        outcome,
+    )
+
+
 def refuse_full_queue(database: FleetDatabase) -> None:
     """Raises ``BusyError`` where so much waits that a person should not add to it."""
-    waiting = sum(count for count, _ in database.count_jobs().values())
+    waiting = sum(count for count, _ in count_jobs(database).values())
     if waiting >= MAX_WAITING:
         raise BusyError(
             f"{waiting:,} jobs wait in the fleet",

@@ -1,4 +1,5 @@
-"""Where dropped files lie until a worker has put them into the books: a directory, or what speaks S3's protocol.
+"""Where dropped files and calls of webhooks lie until a worker has put them into the books: a directory, or what speaks
+S3's protocol.
 
 A file is named by its digest, so that it is there before its job is, and once.
 """
@@ -11,10 +12,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from cleared.base.errors import Place, WorkspaceError
+from cleared.base.safe_files import write_atomic
 
 if TYPE_CHECKING:
     from obstore.store import ObjectStore
 
+_DIRECTORY: Final = "file://"
 _DIGEST: Final = re.compile(r"[0-9a-f]{64}")
 
 
@@ -26,18 +29,44 @@ class FileStore:
         self._url = url
         self._store = _open_store(url)
 
-    def put_file(self, data: bytes) -> str:
-        """Keep the content; its digest. Raises ``WorkspaceError`` where the store does not take it."""
+    def put_file(self, data: bytes, folder: str = "") -> str:
+        """Keep the content; its digest. In a directory it is on the disk when this returns. Raises ``WorkspaceError``
+        where the store does not take it."""
         import obstore
 
         digest = hashlib.sha256(data).hexdigest()
         try:
-            obstore.put(self._store, digest, data)
+            if self._url.startswith(_DIRECTORY):
+                write_atomic(Path(self._url.removeprefix(_DIRECTORY)) / folder / digest, data)
+            else:
+                obstore.put(self._store, _join(folder, digest), data)
         except (obstore.exceptions.BaseError, OSError) as error:
             raise self._explain(error) from None
         return digest
 
-    def read_file(self, digest: str) -> bytes:
+    def list_files(self, folder: str) -> list[str]:
+        """The digests of what lies in a folder, in the order in which it was put there."""
+        import obstore
+
+        try:
+            found = [each for part in obstore.list(self._store, folder) for each in part]
+        except (obstore.exceptions.BaseError, OSError) as error:
+            raise self._explain(error) from None
+        names = [(each["last_modified"], each["path"].rpartition("/")[2]) for each in found]
+        return [name for _, name in sorted(names) if _DIGEST.fullmatch(name)]
+
+    def remove_file(self, digest: str, folder: str) -> None:
+        """Forget a file, also where it is not there."""
+        import obstore
+
+        try:
+            obstore.delete(self._store, _join(folder, digest))
+        except FileNotFoundError:
+            pass
+        except (obstore.exceptions.BaseError, OSError) as error:
+            raise self._explain(error) from None
+
+    def read_file(self, digest: str, folder: str = "") -> bytes:
         """Raises ``WorkspaceError`` where it is not there, or another content than its name says."""
         import obstore
 
@@ -46,13 +75,13 @@ class FileStore:
                 f"{digest[:80]!r} is no digest of a file", remedy="Look who has changed the fleet's database."
             )
         try:
-            data = bytes(obstore.get(self._store, digest).bytes())
+            data = bytes(obstore.get(self._store, _join(folder, digest)).bytes())
         except (obstore.exceptions.BaseError, OSError) as error:
             raise self._explain(error) from None
         if hashlib.sha256(data).hexdigest() != digest:
             raise WorkspaceError(
                 "the file has another content than the one that was dropped",
-                place=Place(f"{self._url}/{digest}"),
+                place=Place(f"{self._url}/{_join(folder, digest)}"),
                 remedy="Look at who can write to the store. Drop the file again: cleared fleet drop.",
             )
         return data
@@ -66,13 +95,17 @@ class FileStore:
         )
 
 
+def _join(folder: str, name: str) -> str:
+    return f"{folder}/{name}" if folder else name
+
+
 def _open_store(url: str) -> ObjectStore:
     from obstore.exceptions import BaseError
     from obstore.store import LocalStore, from_url
 
     try:
-        if url.startswith("file://"):
-            return LocalStore(Path(url.removeprefix("file://")), mkdir=True)
+        if url.startswith(_DIRECTORY):
+            return LocalStore(Path(url.removeprefix(_DIRECTORY)), mkdir=True)
         return from_url(url)
     except (BaseError, OSError, ValueError) as error:
         raise WorkspaceError(

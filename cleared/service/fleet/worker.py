@@ -18,11 +18,19 @@ from typing import TYPE_CHECKING, Any, Final
 
 from cleared import __version__
 from cleared.base.clock import Clock
-from cleared.base.errors import ClearedError, PolicyError
+from cleared.base.errors import ClearedError, PolicyError, UsageError
 from cleared.base.terminal import print_message
 from cleared.service.fleet.fleet_database import FleetDatabase
 from cleared.service.fleet.fleet_home import Fleet, fleet_folder
-from cleared.service.fleet.job_queue import QUEUE, JobKind, ask_for_job, make_app, open_queue
+from cleared.service.fleet.job_queue import (
+    PATIENCE,
+    JobKind,
+    ask_for_job,
+    count_outcome,
+    list_queues,
+    make_app,
+    open_queue,
+)
 from cleared.service.fleet.owner_statements import read_workers, require_trusted_worker
 from cleared.service.fleet.workspace_job import JobOrder, do_job
 from cleared.trust.keys import run_key, run_public_key
@@ -35,9 +43,6 @@ _LOOK_SECONDS: Final = 1.0
 """How often it is looked which workspaces are due."""
 _MOST_DUE: Final = 200
 """Jobs that one look asks for."""
-PATIENCE: Final = 30.0
-"""Seconds without a sign of life after which a worker is taken for dead: others do its jobs. Where it is not, what it
-pushes later is rejected."""
 _PRELOADED: Final = ("cleared.service.fleet.preloaded",)
 
 
@@ -60,7 +65,7 @@ class FleetWorker:
         self._processes: Any = multiprocessing.get_context("forkserver")
         self._processes.set_forkserver_preload(list(_PRELOADED))
         self._folder = fleet_folder()
-        self._revoked: PolicyError | None = None
+        self._refused: ClearedError | None = None
         self._database: FleetDatabase | None = None
         """What the looks for due workspaces use, one after the other."""
 
@@ -77,8 +82,8 @@ class FleetWorker:
         asyncio.run(self._run())
         if self._database is not None:
             self._database.close()
-        if self._revoked is not None:
-            raise self._revoked
+        if self._refused is not None:
+            raise self._refused
 
     def _start_forking(self) -> None:
         """Start the process that jobs are forked off. The terminal's Ctrl-C is nothing to it, not while it imports
@@ -115,7 +120,7 @@ class FleetWorker:
         from procrastinate.exceptions import ConnectorException
 
         working = app.run_worker_async(
-            queues=[QUEUE],
+            queues=list_queues(),
             concurrency=self._concurrency,
             delete_jobs="always",
             update_heartbeat_interval=self._patience / 6,
@@ -138,7 +143,7 @@ class FleetWorker:
         while True:
             asked = await asyncio.to_thread(self._ask_for_due)
             await app.run_worker_async(
-                queues=[QUEUE],
+                queues=list_queues(),
                 concurrency=self._concurrency,
                 wait=False,
                 delete_jobs="always",
@@ -159,8 +164,8 @@ class FleetWorker:
                 await asyncio.to_thread(self._ask_for_due)
                 if said:
                     return
-            except PolicyError as error:  # what is on is refused by each job itself
-                self._revoked = error
+            except (PolicyError, UsageError) as error:  # what is on is refused by each job itself
+                self._refused = error
                 stopping.set()
                 return
             except (ClearedError, ConnectorException) as error:
@@ -175,6 +180,7 @@ class FleetWorker:
         self._database = None  # until this look was well: else the next one connects anew
         with ExitStack() as unless_well:
             unless_well.callback(database.close)
+            database.check_version()
             self._require_trust(database)
             database.note_awake(now)
             due = database.list_due(now, _MOST_DUE)
@@ -204,6 +210,7 @@ class FleetWorker:
 
         try:
             await app.job_manager.retry_job(job)
+            await asyncio.to_thread(self._count_lost)
             print_message(f"{job.lock}: a worker died at its job, which is done again")
         except ConnectorException:  # another has done so, or the same is asked again already
             with suppress(ConnectorException):
@@ -223,9 +230,14 @@ class FleetWorker:
     def _note_death(self, workspace: str, code: int) -> None:
         how = f"by signal {-code}" if code < 0 else f"with {code}"
         with suppress(ClearedError), FleetDatabase.connect(self._fleet.database) as database:
+            count_outcome(database, "killed")
             database.note_problem(
                 workspace, f"the process of a job ended {how}", self._clock.now() + timedelta(seconds=30)
             )
+
+    def _count_lost(self) -> None:
+        with suppress(ClearedError), FleetDatabase.connect(self._fleet.database) as database:
+            count_outcome(database, "lost")
 
 
 class _LineHandler(logging.Handler):

@@ -34,8 +34,10 @@ from cleared.git import Snapshot
 from cleared.sandbox.schedule import jitter_seconds
 from cleared.service.fleet.fleet_database import FleetDatabase
 from cleared.service.fleet.fleet_home import Fleet, check_name
-from cleared.service.fleet.fleet_records import DroppedFile, Request, WorkspaceRecord
-from cleared.service.fleet.job_queue import JobKind
+from cleared.service.fleet.fleet_records import DroppedFile, JobOutcome, Request, WorkspaceRecord
+from cleared.service.fleet.fleet_tables import VERSION
+from cleared.service.fleet.job_calls import JobCalls
+from cleared.service.fleet.job_queue import JobKind, ask_for_job, count_outcome, open_queue
 from cleared.service.fleet.object_store import FileStore
 from cleared.service.fleet.owner_statements import (
     WorkersStatement,
@@ -95,14 +97,25 @@ def do_job(order: JobOrder, say: Callable[[str], None]) -> None:
     clock = clock_from(order.instant)
     with FleetDatabase.connect(order.fleet.database) as database:
         record = database.read_workspace(order.workspace)
+        if record.written_by > VERSION:
+            leave_to_newer(order, record)
+            say(f"{order.workspace}: a newer worker has served it, so its job waits for one (cleared fleet upgrade)")
+            return
         try:
-            WorkspaceJob(database, order, clock, say).serve_workspace(record)
+            count_outcome(database, WorkspaceJob(database, order, clock, say).serve_workspace(record))
         except (ClearedError, OSError, sqlite3.Error) as error:
+            count_outcome(database, "failed")
             wait = min(_FIRST_RETRY * 2 ** min(record.failures, 10), _LONGEST_RETRY)
             database.note_problem(order.workspace, str(error), clock.now() + wait)
             say(f"{order.workspace}: {error}")
         finally:
             database.add_spending(order.workspace, clock.now(), _processor_seconds())
+
+
+def leave_to_newer(order: JobOrder, record: WorkspaceRecord) -> None:
+    """Ask for the job again, of a worker that knows what the last one has written down."""
+    with open_queue(order.fleet.database) as queue:
+        ask_for_job(queue, order.workspace, order.kind, order.key, record.written_by)
 
 
 def _processor_seconds() -> float:
@@ -119,14 +132,15 @@ class WorkspaceJob:
         self._files: list[tuple[DroppedFile, Path]] = []
         self._problems: list[str] = []
         self._waiting: list[DroppedFile] = []
+        self._calls = JobCalls(database, order.workspace)
         self._store: FileStore | None = None
         self._pushed = ""
 
     def _say(self, text: str) -> None:
         self._tell(f"{self._order.workspace}: {text}")
 
-    def serve_workspace(self, record: WorkspaceRecord) -> None:
-        """Raises ``ClearedError`` where it cannot be done as things are."""
+    def serve_workspace(self, record: WorkspaceRecord) -> JobOutcome:
+        """How it ended. Raises ``ClearedError`` where it cannot be done as things are."""
         owner = self._order.fleet.owner
         said = read_statement(owner, record.signed, WorkspaceStatement)
         if said.name != check_name(record.name):
@@ -152,9 +166,9 @@ class WorkspaceJob:
                 tomorrow,
                 has_failed=False,
             )
-            return
+            return "put_off"
         self._waiting = self._database.list_files(record.name)
-        if self._waiting:  # its keys are the worker's, and no job's
+        if self._waiting or self._calls:  # its keys are the worker's, and no job's
             self._store = FileStore(self._order.fleet.store)
         enter_home(self._folder, Path(self._order.home), said, workers)
         clone = WorkerClone(self._folder / "clones" / said.name, said.url, said.branch, said.books)
@@ -163,7 +177,7 @@ class WorkspaceJob:
         for _ in range(PUSH_TRIES):
             try:
                 self._try_once(record, said, workers, clone)
-                return
+                return "done"
             except PushedMeanwhile:
                 self._say("somebody has pushed meanwhile; once more, on top of that")
                 record = self._database.read_workspace(record.name)
@@ -206,6 +220,8 @@ class WorkspaceJob:
             ensure_state_dir(state_dir)
             unpack_state(record.state, state_dir)
             self._put_files(host, clone)
+            self._problems += self._calls.put_calls(clone.root, self._store)
+            ending.callback(self._calls.close)
             log = ServiceLog(state_dir, self._clock, self._say)
             log("job.begun", kind=self._order.kind, key=self._order.key)
             awake = self._database.read_awake_since() or self._clock.now()
@@ -277,16 +293,20 @@ class WorkspaceJob:
         self._database.end_request(request.id, status, said or "", commit, self._clock.now())
 
     def _push(self, host: Host, clone: WorkerClone) -> None:
-        """Raises ``PushedMeanwhile`` where somebody was faster."""
+        """What was done is pushed, and then written down. Raises ``PushedMeanwhile`` where somebody was faster."""
         with host.open_for_reading() as repo:
-            if repo.read_head() == self._pushed:
-                return
+            is_new = repo.read_head() != self._pushed
+        if is_new:
+            self._push_new(host, clone)
+        self._settle_files()
+        self._problems += self._calls.save_results(self._store, self._clock.now())
+
+    def _push_new(self, host: Host, clone: WorkerClone) -> None:
         head, is_there = clone.push_head(host)
         if not is_there:
             raise PushedMeanwhile
         self._pushed = head
         self._database.save_head(self._order.workspace, head)
-        self._settle_files()
 
     def _settle_files(self) -> None:
         """What was pushed has taken these files in, or has set them aside."""
@@ -298,7 +318,6 @@ class WorkspaceJob:
     def _save(self, name: str, host: Host, due: datetime | None, spread_seconds: int) -> None:
         """Keep what the service remembers, tell what is to be told, and plan the next look."""
         now = self._clock.now()
-        self._settle_files()
         with host.open_for_reading() as repo:
             cards = read_waiting_cards(host, Snapshot(repo, self._pushed)).open_cards
         if due is not None and due > now and spread_seconds:
@@ -309,6 +328,8 @@ class WorkspaceJob:
             if each.state == "held"
         ]
         problem = "; ".join([*self._problems, *dict.fromkeys(held)])
+        if self._calls.has_more:
+            due = now
         if self._problems:
             due = min(due or now + _LONGEST_RETRY, now + _LONGEST_RETRY)
         save = partial(self._database.save_job, name, head=self._pushed, now=now, cards=cards, problem=problem)

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from fleets import FleetOfOne, end
 from harness import chase
+from held_pushes import hold_push
 from running import eventually
 from synced import tip_of
 
@@ -24,21 +25,10 @@ def _drop(fleet: FleetOfOne, folder: Path, number: int) -> None:
     fleet.owner.ok("drop", "acme", str(path))
 
 
-def _hold_push(fleet: FleetOfOne, folder: Path) -> Path:
-    """A push waits until the file is gone; the file ``…-waits`` says that one does."""
-    held = folder / "held"
-    held.touch()
-    hook = fleet.shared / "hooks/pre-receive"
-    hook.parent.mkdir(exist_ok=True)
-    hook.write_text(f"#!/bin/sh\n: > {held}-waits\nwhile [ -e {held} ]; do sleep 0.05; done\n")
-    hook.chmod(0o755)
-    return held
-
-
 def test_a_killed_worker_s_job_is_done_by_another(fleet: FleetOfOne, tmp_path: Path) -> None:
     """The job holds the lock of its workspace until the worker is seen to be dead."""
     one, two = fleet.worker("one"), fleet.worker("two")
-    held = _hold_push(fleet, tmp_path)
+    held = hold_push(fleet.shared, tmp_path)
     _drop(fleet, tmp_path, 0)
     first = one.start("--patience", "2")
     eventually(Path(f"{held}-waits").exists)

@@ -6,6 +6,7 @@ import os
 from pathlib import Path
 
 import psycopg
+import pytest
 from fleets import FleetOfOne, Machine, read_fact, read_owner
 from harness import CLOCK, JANUARY, Workspace, chase
 from synced import run_git, tip_of
@@ -111,7 +112,7 @@ def test_a_database_that_is_away_is_said(fleet: FleetOfOne, tmp_path: Path) -> N
     alone = fleet.worker("one").__class__(tmp_path / "nobody")
     assert alone("list").code == 2 and "belongs to no fleet" in alone("list").err
     with psycopg.connect(fleet.database, autocommit=True) as db:
-        db.execute("UPDATE fleet_facts SET value = '99' WHERE name = 'schema'")
+        db.execute("UPDATE fleet_facts SET value = '99' WHERE name = 'oldest'")
     late = worker("worker", "--once")
     assert late.code == 2 and "Install the newer cleared" in late.err
 
@@ -168,7 +169,7 @@ def test_what_waits_is_not_forgotten_in_passing(fleet: FleetOfOne, tmp_path: Pat
     (tmp_path / "january.csv").write_text(JANUARY)
     fleet.owner.ok("drop", "acme", str(tmp_path / "bad.csv"), str(tmp_path / "january.csv"))
     refused = fleet.owner("remove", "acme")
-    assert refused.code == 3 and "2 files and runs of acme wait still: bad.csv" in refused.err
+    assert refused.code == 3 and "2 files, runs and calls of acme wait still: bad.csv" in refused.err
     (kept,) = [path for path in fleet.store.iterdir() if b"no bank" in path.read_bytes()]
     kept.unlink()  # one file that cannot be had keeps no other back
     fleet.work("one", CLOCK)
@@ -199,9 +200,32 @@ def test_what_cannot_be_is_refused_where_it_is_said(fleet: FleetOfOne, tmp_path:
     assert "no public key" in worker("join", "--database", fleet.database, "--owner", "nonsense").err
     assert worker("join", "--database", fleet.database, "--owner", read_owner(owner.home), "--store", "s3://").code != 0
     assert "of another owner" in Machine(tmp_path / "mallory")("init", "--database", fleet.database).err
+    for wrong in ("", " ", "fleet", "host=/tmp dbname=fleet", "mysql://db/fleet"):
+        done = owner("init", "--database", wrong)
+        assert done.code == 2 and "is not one" in done.err, done
     assert "no workspace" in owner("queue", "nobody").err
     unit = worker.ok("install", "--concurrency", "4", "--print").out
     assert '"fleet" "worker" "--concurrency" "4"' in unit and f"CLEARED_HOME={worker.home}" in unit
     assert "belongs to no fleet" in Machine(tmp_path / "nobody")("install", "--print").err
     owner.ok("init", "--database", fleet.database)
     assert read_fact(owner.home, "store") == f"file://{fleet.store}"
+
+
+def test_a_job_that_somebody_has_written_holds_no_workspace(fleet: FleetOfOne, tmp_path: Path) -> None:
+    """Whoever can write to the database writes one with arguments that are none."""
+    insert = "INSERT INTO procrastinate_jobs (queue_name, task_name, lock, args) VALUES ('cleared', %s, 'acme', %s)"
+    for args in ("[1]", '"text"', "null", "7"):
+        with pytest.raises(psycopg.errors.CheckViolation):
+            fleet.query(insert, "serve_workspace", args)
+    for task, args in (
+        ("serve_workspace", "{}"),
+        ("serve_workspace", '{"workspace": 5, "kind": [], "key": {}}'),
+        ("serve_workspace", '{"workspace": "nobody", "kind": "due", "key": "", "more": 1}'),
+        ("serve_workspace", '{"workspace": "../../x", "kind": "due", "key": ""}'),
+        ("no_task", "{}"),
+    ):
+        fleet.query(insert, task, args)
+    (tmp_path / "january.csv").write_text(JANUARY)
+    fleet.owner.ok("drop", "acme", str(tmp_path / "january.csv"))
+    fleet.work("one", CLOCK)
+    assert fleet.owner.json("queue") == [] and len(fleet.fetch().entries()) == 4

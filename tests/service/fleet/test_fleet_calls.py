@@ -1,0 +1,145 @@
+"""Calls of webhooks that come to the server of a fleet: taken once, kept, and run by whichever worker."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+from fleets import FleetOfOne, end, read_fact
+from harness import CLOCK
+from held_pushes import hold_push
+from program_client import KEEP, Program, sign
+from running import eventually
+from web_client import Server
+
+POST = 'amount = ctx_event()["payload"]["amount"]\njournal_add_double("2025-02-09", "called", 5070, 1010, amount)\n1\n'
+
+
+def make_called(fleet: FleetOfOne, body: str = KEEP, sample: str = '{"order": 0}') -> str:
+    """An approved agent that calls start; its secret, of the clone that the server shows."""
+    path = "agents/orders.py"
+    fleet.ws.put(path, f'"""\nname: orders\ntrigger: webhook\nsample: {sample}\n"""\n{body}\n')
+    fleet.ws.commit(path, *fleet.ws.approve(path), message="agent: orders")
+    fleet.ws.ok("sync")
+    fleet.desk.ok("sync", "origin")
+    return str(fleet.desk.json("webhook", "add", "orders")["secret"])
+
+
+def send(server: Server, secret: str, call_id: str, value: object, query: str = "") -> tuple[int, Any]:
+    """Status and answer of a signed call."""
+    body = json.dumps(value).encode()
+    headers = sign(secret, body, call_id)
+    page = Program(server).send("POST", f"/w/acme/hooks/orders{query}", body, **headers)
+    return page.status, json.loads(page.body)
+
+
+def list_kept(fleet: FleetOfOne) -> list[Path]:
+    """The bodies that lie in the store."""
+    return sorted((fleet.store / "calls/acme").glob("*"))
+
+
+def list_amounts(fleet: FleetOfOne) -> list[str]:
+    return sorted(entry["amount"] for entry in fleet.fetch().entries())
+
+
+def forget_ends(fleet: FleetOfOne, calls: Path) -> None:
+    """As if the worker had died after its pushes, before it wrote down what they settle. ``calls``: what lay in the
+    store before."""
+    fleet.query("UPDATE fleet_workspaces SET state = NULL, asked_due = NULL, due = now() - interval '1 s'")
+    fleet.query("UPDATE fleet_calls SET settled = NULL, result = NULL")
+    shutil.copytree(calls, fleet.store / "calls", dirs_exist_ok=True)
+
+
+def test_a_call_is_run_once_by_whichever_worker(fleet: FleetOfOne) -> None:
+    secret = make_called(fleet)
+    with fleet.serving() as server:
+        assert send(server, "whsec_" + "A" * 44, "m1", {"order": 7})[0] == 401
+        assert send(server, secret, "m1", {"order": 7}) == (202, {"key": "hook/m1", "agent": "orders"})
+        assert send(server, secret, "m1", {"order": 8})[0] == 409
+        assert len(list_kept(fleet)) == 1
+        refused = fleet.owner("remove", "acme")
+        assert refused.code == 3 and "m1" in refused.err
+        fleet.work("one")
+        assert not list_kept(fleet), "its body is forgotten"
+        assert send(server, secret, "m1", {"order": 7})[0] == 409
+        fleet.work("two")
+        one = fleet.worker("one").start()
+        status, answer = send(server, secret, "m2", {"order": 9}, "?wait=30")
+        assert status == 200 and answer["run"]["result"] == {"order": 9}, answer
+        end(one)
+    commits = fleet.fetch().git("log", "--format=%(trailers:key=Event,valueonly,separator=)", "--grep=Agent: orders")
+    assert sorted(commits.split("\n")[:-1]) == ["webhook hook/m1", "webhook hook/m2"]
+
+
+def test_a_call_whose_worker_is_killed_is_run_by_another_once(fleet: FleetOfOne, tmp_path: Path) -> None:
+    """Before its push, and after it but before that was written down."""
+    secret = make_called(fleet, POST, '{"amount": "1.00"}')
+    fleet.work("one", CLOCK)
+    held = hold_push(fleet.shared, tmp_path)
+    with fleet.serving() as server:
+        assert send(server, secret, "m1", {"amount": "3.00"})[0] == 202
+        first = fleet.worker("one").start("--patience", "2")
+        eventually(Path(f"{held}-waits").exists)
+        first.kill()
+        first.communicate()
+        held.unlink()
+        assert send(server, secret, "m2", {"amount": "4.00"})[0] == 202
+        shutil.copytree(fleet.store / "calls", tmp_path / "calls")
+        second = fleet.worker("two").start("--patience", "2")
+        eventually(lambda: not list_kept(fleet))
+        end(second)
+    assert list_amounts(fleet) == ["3.00", "4.00"]
+    forget_ends(fleet, tmp_path / "calls")
+    fleet.work("one")
+    assert list_amounts(fleet) == ["3.00", "4.00"] and fleet.row()["problem"] == ""
+
+
+def test_calls_of_a_lost_database_are_read_off_the_store(fleet: FleetOfOne) -> None:
+    secret = make_called(fleet, POST, '{"amount": "1.00"}')
+    with fleet.serving() as server:
+        for number in (3, 4):
+            assert send(server, secret, f"m{number}", {"amount": f"{number}.00"})[0] == 202
+    fleet.query("DROP SCHEMA public CASCADE")
+    fleet.query("CREATE SCHEMA public")
+    fleet.owner.ok("init", "--database", fleet.database, "--store", read_fact(fleet.owner.home, "store"))
+    fleet.add()
+    fleet.work("one")
+    assert list_amounts(fleet) == ["3.00", "4.00"] and not list_kept(fleet)
+
+
+def test_a_call_over_which_its_script_fails_is_a_card_with_its_body_and_holds_no_other(
+    fleet: FleetOfOne, tmp_path: Path
+) -> None:
+    secret = make_called(fleet, POST, '{"amount": "1.00"}')
+    with fleet.serving() as server:
+        assert send(server, secret, "bad", {"price": "7.00"}, "?ordering_key=anna")[0] == 202
+        assert send(server, secret, "good", {"amount": "5.00"}, "?ordering_key=anna")[0] == 202
+        shutil.copytree(fleet.store / "calls", tmp_path / "calls")
+        fleet.work("one")
+    assert list_amounts(fleet) == ["5.00"] and not list_kept(fleet)
+    (card,) = [card for card in fleet.ws.cards() if card["kind"] == "failed_run"]
+    assert "7.00" in json.dumps(card) and fleet.row()["problem"] == ""
+    forget_ends(fleet, tmp_path / "calls")
+    fleet.work("two")
+    assert list_amounts(fleet) == ["5.00"]
+    assert [card["kind"] for card in fleet.ws.cards()].count("failed_run") == 1
+
+
+def test_calls_of_one_ordering_key_are_run_in_the_order_they_came(fleet: FleetOfOne) -> None:
+    """A body that cannot be had keeps back those behind it, and no others."""
+    secret = make_called(fleet, POST, '{"amount": "1.00"}')
+    with fleet.serving() as server:
+        for number, query in ((1, "?ordering_key=anna"), (2, "?ordering_key=anna"), (3, "")):
+            assert send(server, secret, f"m{number}", {"amount": f"{number}.00"}, query)[0] == 202
+        (first,) = [path for path in list_kept(fleet) if b'"m1"' in path.read_bytes()]
+        away = first.rename(fleet.store / "away")
+        fleet.work("one")
+        assert "the call m1 of orders was not run" in fleet.row()["problem"]
+        assert list_amounts(fleet) == ["3.00"]
+        away.rename(first)
+        fleet.make_due(CLOCK)
+        fleet.work("two")
+        assert fleet.row()["problem"] == ""
+    assert [entry["amount"] for entry in fleet.fetch().entries()] == ["3.00", "1.00", "2.00"]
