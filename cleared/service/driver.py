@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import os
 import select
 import signal
@@ -11,6 +10,7 @@ from contextlib import contextmanager, suppress
 from types import FrameType
 from typing import Final, Protocol
 
+from cleared.base.garbage import collect_often
 from cleared.base.process_identity import restore_handlers
 from cleared.sandbox.worker_watchdog import InterruptSignals
 from cleared.service.workspace_service import WorkspaceService
@@ -18,10 +18,6 @@ from cleared.service.workspace_service import WorkspaceService
 _STOP_SIGNALS: Final = (signal.SIGTERM, signal.SIGINT)
 MAX_SLEEP: Final = 30.0
 """Seconds after which the clock is read again: it may have been set, or the machine may have slept."""
-
-GC_THRESHOLD: Final = (5_000, 10, 10)
-"""For ``gc.set_threshold``. Commands collect garbage rarely, as they end soon; a process that runs for months would
-grow."""
 
 
 class Waker(Protocol):
@@ -75,7 +71,7 @@ class ServiceDriver:
 
     def run_until_stopped(self) -> None:
         """Raises ``Interrupted`` where a run was broken off, with nothing of it done."""
-        gc.set_threshold(*GC_THRESHOLD)
+        collect_often()
         while not self.stopping:
             if not self.step_services():
                 self.waker.wait(self._seconds_to_sleep())

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from cleared.base.errors import ClearedError, UsageError
+from cleared.base.garbage import collect_often
 from cleared.base.terminal import print_message
 from cleared.changes.host import Host
 from cleared.web.access import Access
@@ -99,20 +100,24 @@ class PageServer:
             fleet=fleet,
         )
 
-    def serve(self, on_ready: OnReady) -> None:
-        """Answer until ``end`` is called; ``on_ready`` gets address, link and code once it does."""
+    def serve(self, on_ready: OnReady, on_settled: Callable[[], None] | None = None) -> None:
+        """Answer until ``end`` is called; ``on_ready`` gets address, link and code once it does, ``on_settled`` is
+        called once what is read ahead is read."""
+        begin = partial(self._begin, on_ready, on_settled)
         inviting = noted_server(self._listener.port, self._start, self.url) if self._start else nullcontext()
         try:
             with self._listener, inviting:
-                self._server.serve(self._app, self._listener, lambda: self._begin(on_ready), self._exposure.tls)
+                self._server.serve(
+                    self._app, self._listener, begin, self._exposure.tls
+                )
         finally:
             for site in self._sites:
                 site.chat.end()
 
-    def _begin(self, on_ready: OnReady) -> None:
+    def _begin(self, on_ready: OnReady, on_settled: Callable[[], None] | None) -> None:
         """Say that it answers, and get ready for the first pages meanwhile."""
         on_ready(self._report_ready())
-        threading.Thread(target=_read_ahead, args=(self._sites,), name="read-ahead", daemon=True).start()
+        threading.Thread(target=_read_ahead, args=(self._sites, on_settled), name="read-ahead", daemon=True).start()
 
     def end(self) -> None:
         """Answer what is being answered, and end; called again, do not wait for that. From any thread."""
@@ -135,18 +140,20 @@ class PageServer:
         return {"url": self.url, "link": link, "code": code}
 
 
-def _read_ahead(sites: Sequence[Site]) -> None:
+def _read_ahead(sites: Sequence[Site], on_settled: Callable[[], None] | None) -> None:
     from cleared.web.page_rendering import compile_templates
 
     for site in sites:
         site.read_ahead()
     compile_templates()
+    if on_settled is not None:
+        on_settled()
 
 
 def serve_pages(server: PageServer, on_ready: OnReady) -> None:
     """Serve until SIGTERM or Ctrl-C; a second one does not wait for open requests."""
     with ended_by_signals(server.end):
-        server.serve(on_ready)
+        server.serve(on_ready, collect_often)  # what it reads at its start stays, and is no garbage
 
 
 @contextmanager
