@@ -61,6 +61,7 @@ DatabaseOption = Annotated[
         "--database", metavar="URL", envvar=fleet_home.DATABASE, help="Of PostgreSQL: postgresql://USER@HOST/NAME."
     ),
 ]
+ServerOption = Annotated[bool, typer.Option("--server", help="The page (cleared fleet server), not a worker.")]
 StoreOption = Annotated[
     str | None,
     typer.Option(
@@ -324,24 +325,30 @@ def run_demo(
 
 @app.command("install")
 def install_worker(
-    concurrency: ConcurrencyOption = 1, only_print: PrintOption = False, json: JsonOption = False
+    concurrency: ConcurrencyOption = 1,
+    server: ServerOption = False,
+    port: PortOption = 8765,
+    only_print: PrintOption = False,
+    json: JsonOption = False,
 ) -> None:
     """Have the system start cleared fleet worker now and at each login, and again when it fails."""
     refuse_in_job()
     fleet_home.require_packages()
     fleet_home.read_fleet()
-    install_unit(_choose_manager(concurrency), only_print=only_print, json=json)
+    arguments = ("server", "--port", str(port)) if server else ("worker", "--concurrency", str(concurrency))
+    install_unit(_choose_manager(*arguments), only_print=only_print, json=json)
 
 
 @app.command("uninstall")
-def uninstall_worker(json: JsonOption = False) -> None:
+def uninstall_worker(server: ServerOption = False, json: JsonOption = False) -> None:
     """Stop that worker, after the jobs that are on, and remove its file."""
-    uninstall_unit(_choose_manager(1), json=json)
+    uninstall_unit(_choose_manager("server" if server else "worker"), json=json)
 
 
-def _choose_manager(concurrency: int) -> Systemd | Launchd:
-    arguments = ("fleet", "worker", "--concurrency", str(concurrency))
-    return choose_manager(cleared_home(), STOP_SECONDS, arguments=arguments, installed_by="cleared fleet")
+def _choose_manager(*arguments: str) -> Systemd | Launchd:
+    """Of the worker or the server of this machine: each has a file of its own, named by its folder."""
+    root = fleet_home.fleet_folder() if arguments[0] == "server" else cleared_home()
+    return choose_manager(root, STOP_SECONDS, arguments=("fleet", *arguments), installed_by="cleared fleet")
 
 
 # --- everybody -------------------------------------------------------------------------------------------------

@@ -8,12 +8,12 @@ import re
 import shutil
 import subprocess
 import sys
-import tempfile
 from pathlib import Path
 from typing import Any
 
 import pytest
 from harness import Done, Workspace, here, refused, trust_books
+from unit_files import verify_unit
 
 from cleared.base.errors import WorkspaceError
 from cleared.service.unit_file import ServiceDefinition, launchd_agent, systemd_unit
@@ -78,24 +78,10 @@ def test_systemd_takes_units_for_folders_of_any_name(tmp_path: Path, name: str) 
         pytest.skip("there is no systemd-analyze here")
     unit.path.parent.mkdir(parents=True)
     unit.path.write_text(unit.text, encoding="utf-8")
-    assert verified(unit.path, tmp_path) == ""
+    assert verify_unit(unit.path, tmp_path) == ""
     if "/bin/sh" not in unit.text:
         python.unlink()  # then it says which program it looked for
-        assert str(python) in verified(unit.path, tmp_path)
-
-
-def verified(path: Path, tmp_path: Path) -> str:
-    """What ``systemd-analyze verify`` has to say."""
-    with tempfile.TemporaryDirectory(dir="/tmp") as runtime:  # names of sockets in it are short
-        done = subprocess.run(
-            ["systemd-analyze", "verify", "--user", "--man=no", str(path)],
-            capture_output=True,
-            check=False,
-            env={**os.environ, "XDG_RUNTIME_DIR": runtime, "HOME": str(tmp_path), "LC_ALL": "C.UTF-8"},
-        )
-    said = (done.stdout + done.stderr).decode()
-    assert bool(said) == bool(done.returncode), said
-    return said
+        assert str(python) in verify_unit(unit.path, tmp_path)
 
 
 def test_a_unit_lets_a_run_end_and_does_not_loosen_or_forbid_its_sandbox(tmp_path: Path) -> None:
@@ -220,9 +206,7 @@ def test_what_was_installed_with_work_is_that_afterwards(ws: Workspace, manager:
 
 def test_the_written_unit_is_one_that_systemd_takes(ws: Workspace, manager: Manager, tmp_path: Path) -> None:
     file = Path(service(ws, "install", "--json").json["file"])
-    if shutil.which("systemd-analyze") is None:
-        pytest.skip("there is no systemd-analyze here")
-    assert verified(file, tmp_path) == ""
+    assert verify_unit(file, tmp_path) == ""
 
 
 def test_status_tells_installed_from_running(ws: Workspace, manager: Manager) -> None:

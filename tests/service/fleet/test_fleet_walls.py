@@ -10,6 +10,7 @@ import pytest
 from fleets import FleetOfOne, Machine, read_fact, read_owner
 from harness import CLOCK, JANUARY, Workspace, chase
 from synced import run_git, tip_of
+from unit_files import verify_unit
 
 
 def _refused(fleet: FleetOfOne, why: str, name: str = "one") -> None:
@@ -206,6 +207,11 @@ def test_what_cannot_be_is_refused_where_it_is_said(fleet: FleetOfOne, tmp_path:
     assert "no workspace" in owner("queue", "nobody").err
     unit = worker.ok("install", "--concurrency", "4", "--print").out
     assert '"fleet" "worker" "--concurrency" "4"' in unit and f"CLEARED_HOME={worker.home}" in unit
+    page = owner.ok("install", "--server", "--port", "8123", "--print").out
+    assert '"fleet" "server" "--port" "8123"' in page
+    for name, text in (("worker", unit), ("page", page)):
+        (tmp_path / f"{name}.service").write_text(text)
+        assert verify_unit(tmp_path / f"{name}.service", tmp_path) == ""
     assert "belongs to no fleet" in Machine(tmp_path / "nobody")("install", "--print").err
     owner.ok("init", "--database", fleet.database)
     assert read_fact(owner.home, "store") == f"file://{fleet.store}"
