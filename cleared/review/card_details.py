@@ -73,7 +73,7 @@ def detail_fields(details: Mapping[str, Any], title: str) -> Iterator[tuple[str,
         if name in _REASONS and isinstance(value, str) and value.rstrip(".") in title:
             continue
         if name == "event" and isinstance(value, Mapping):
-            yield "event", _event_text(value)
+            yield "event", describe_event(value)
         elif name != "futures" and value not in ("", None, [], {}):
             yield _label(name), _text(value)
 
@@ -155,7 +155,7 @@ def _text(value: Any) -> str:
     return str(value)
 
 
-def _event_text(event: Mapping[str, Any]) -> str:
+def describe_event(event: Mapping[str, Any]) -> str:
     """``file watch (import/january.csv)``"""
     words = [str(event.get("kind", "")).replace("_", " "), str(event.get("name") or "")]
     paths = [str(file[0]) for file in event.get("files") or () if isinstance(file, list | tuple) and file]

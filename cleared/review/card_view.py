@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from msgspec import Struct
 
@@ -14,7 +14,7 @@ from cleared.cards.kinds import BRANCH, FAILED_RUN, PROPOSAL, QUESTION, kind_nam
 from cleared.changes.decisions.shown_cards import digest_card
 from cleared.gate.shadow import describe_shadow
 from cleared.review.answers import answer_choices
-from cleared.review.card_details import detail_sections, preview_lines
+from cleared.review.card_details import describe_event, detail_sections, preview_lines
 from cleared.review.card_facts import CardChoice, QueueRow
 from cleared.review.card_groups import count_group
 from cleared.review.queue_snapshot import QueueSnapshot
@@ -118,6 +118,9 @@ def _card_sections(queue: QueueSnapshot, card: Card) -> Iterator[CardSection]:
         yield CardSection("Cause", tuple(str(details.get("cause", card.title)).splitlines()), is_quoted=True)
         if remedy := str(details.get("remedy", "")):
             yield CardSection("What helps", (remedy,))
+        event = details.get("event")
+        if isinstance(event, Mapping):
+            yield CardSection("Started by", (describe_event(event),), is_quoted=True)
         yield CardSection("Not done", (str(details.get("not_done", "")),))
         yield CardSection("To try again", (str(details.get("retry", "")),))
     elif is_question:

@@ -98,7 +98,7 @@ TERMINAL_ONLY: Final = frozenset(
 _QUOTED: Final = r"“[^”]{0,1000}”|(?<!\w)'(?:\\.|[^'\\])*'(?!\w)|(?<!\w)\"(?:\\.|[^\"\\])*\"(?!\w)"
 """What ``quote_text`` and ``repr`` make of a text of others, which nothing in it can end."""
 _MORE: Final = re.compile(
-    r"(?: (?:--[a-z][a-z-]*|…|\"[^\"]*\"|'[^']*'|[\w.-]+=[\w.…-]*[\w…]|-?\d[\w.:-]*\w|\d|(?:true|false)\b"
+    r"(?: (?:--again \w+|--[a-z][a-z-]*|…|\"[^\"]*\"|'[^']*'|[\w.-]+=[\w.…-]*[\w…]|-?\d[\w.:-]*\w|\d|(?:true|false)\b"
     r"|[A-Z]\d+(?:-[0-9a-f]+)?(?!\w)|[A-Z]+(?:[_|][A-Z]+)*(?![a-z])))*"
 )
 """What may follow a command in a sentence: options, placeholders, numbers, quoted texts."""

@@ -107,9 +107,7 @@ class PageServer:
         inviting = noted_server(self._listener.port, self._start, self.url) if self._start else nullcontext()
         try:
             with self._listener, inviting:
-                self._server.serve(
-                    self._app, self._listener, begin, self._exposure.tls
-                )
+                self._server.serve(self._app, self._listener, begin, self._exposure.tls)
         finally:
             for site in self._sites:
                 site.chat.end()

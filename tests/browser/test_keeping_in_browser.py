@@ -5,17 +5,14 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-import pytest
-from browsing import PHONE, Visit, find_message
+from browsing import Visit, at_both_widths, find_message
 from harness import Workspace
 from playwright.sync_api import Page, expect
 from receipt_files import make_png
 from web_client import PATIENCE
 
 expect.set_options(timeout=1000 * PATIENCE)
-DESK = {"viewport": {"width": 1280, "height": 800}}
 UNSURE = "When,What,Note,Sum\n01/02/2025,GITHUB PRO,one,4.00\n01/03/2025,INVOICE OF A LONG NAME,two,1500.00\n"
-both = pytest.mark.parametrize("device", [PHONE, DESK], ids=["phone", "desk"])
 
 
 def assert_fits(page: Page) -> None:
@@ -23,7 +20,7 @@ def assert_fits(page: Page) -> None:
     assert page.evaluate("document.documentElement.scrollWidth <= window.innerWidth"), f"{page.url} sticks out"
 
 
-@both
+@at_both_widths
 def test_what_needs_a_look_leads_to_its_form(
     visit: Visit, posted: Workspace, tmp_path: Path, device: dict[str, Any]
 ) -> None:
@@ -70,7 +67,7 @@ def test_what_needs_a_look_leads_to_its_form(
     posted.in_order()
 
 
-@both
+@at_both_widths
 def test_a_receipt_is_taken_and_an_entry_split(
     visit: Visit, posted: Workspace, tmp_path: Path, device: dict[str, Any]
 ) -> None:

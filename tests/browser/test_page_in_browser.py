@@ -8,7 +8,7 @@ from typing import Any
 
 import axe_playwright_python
 import pytest
-from browsing import PHONE, Visit, find_message, swipe
+from browsing import DESK, PHONE, Visit, at_both_widths, find_message, swipe
 from harness import Workspace, chase
 from playwright.sync_api import Page, Request, Route, expect
 from web_client import PATIENCE
@@ -30,10 +30,11 @@ def press(page: Page, key: str) -> None:
     page.keyboard.press(key)
 
 
-def test_a_month_by_keyboard(visit: Visit, posted: Workspace, tmp_path: Path) -> None:
+@at_both_widths
+def test_a_month_by_keyboard(visit: Visit, posted: Workspace, tmp_path: Path, device: dict[str, Any]) -> None:
     """A file is handed in and imported in one step, and each card decided: no hand leaves the keys once the file is
     chosen."""
-    page = visit.open()
+    page = visit.open(**device)
     file = tmp_path / "february.csv"
     file.write_text(FEBRUARY)
     page.set_input_files("#files", file)
@@ -205,7 +206,7 @@ PAGES = [
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_nothing_keeps_somebody_out(visit: Visit, posted: Workspace, scheme: str) -> None:
     """axe finds nothing serious on any page, on a phone or a desk, in light or dark."""
-    device: dict[str, Any] = dict(PHONE) if scheme == "dark" else {}
+    device = PHONE if scheme == "dark" else DESK
     page = visit.open(color_scheme=scheme, bypass_csp=True, **device)
     card = posted.cards()[0]["id"]
     run = posted.json("run", "list")[0]["run_id"]
@@ -235,14 +236,17 @@ def find_serious(page: Page) -> list[str]:
     ]
 
 
-def test_a_phone_reads_tables_in_two_lines_and_cards_beside_their_buttons(visit: Visit, posted: Workspace) -> None:
+@at_both_widths
+def test_tables_are_read_whole_and_cards_beside_their_buttons(
+    visit: Visit, posted: Workspace, device: dict[str, Any]
+) -> None:
     """PAGE 6 and 7: no amount is hidden, no button lies over the end of a text, no swipe in a table decides."""
-    page = visit.open("/books/entries", **PHONE)
+    page, width = visit.open("/books/entries", **device), device["viewport"]["width"]
     rows = page.locator("table.lines tbody tr")
     for row in rows.all():
         amount = row.locator(".amount").bounding_box()
         whole = row.bounding_box()
-        assert amount is not None and whole is not None and amount["x"] >= 0 and amount["x"] + amount["width"] <= 390
+        assert amount is not None and whole is not None and amount["x"] >= 0 and amount["x"] + amount["width"] <= width
         assert whole["height"] <= 80, whole
     posted.put(
         "agents/ingest.py",
@@ -263,7 +267,7 @@ def test_a_phone_reads_tables_in_two_lines_and_cards_beside_their_buttons(visit:
         node.dispatchEvent(new TouchEvent(kind, {bubbles: true, touches, changedTouches: at}));
       }
     }"""
-    page.evaluate(drag, [box["x"] + 150, box["y"] + 20])
+    page.evaluate(drag, [box["x"] + 150, box["y"] + 20])  # also a screen of this width may be touched
     expect(page.locator("details.reject[open]")).to_have_count(0)
     page.evaluate("scrollTo(0, document.body.scrollHeight)")
     covered = page.evaluate(
@@ -274,12 +278,15 @@ def test_a_phone_reads_tables_in_two_lines_and_cards_beside_their_buttons(visit:
     visit.assert_clean()
 
 
-def test_a_link_pasted_where_the_form_is_shown_signs_in(visit: Visit, posted: Workspace) -> None:
+@at_both_widths
+def test_a_link_pasted_where_the_form_is_shown_signs_in(
+    visit: Visit, posted: Workspace, device: dict[str, Any]
+) -> None:
     """The address changes behind the # alone, so the page is not loaded anew."""
     page = visit.open()
     context = page.context.browser
     assert context is not None
-    other = context.new_page(base_url=visit.server.url)
+    other = context.new_page(base_url=visit.server.url, **device)
     other.goto("/login")
     port = visit.server.port
     link = posted.ok("server", "--link", "--port", str(port)).out.strip()
@@ -289,11 +296,12 @@ def test_a_link_pasted_where_the_form_is_shown_signs_in(visit: Visit, posted: Wo
     other.close()
 
 
+@at_both_widths
 def test_the_next_card_takes_one_way_to_the_server_and_something_moves_meanwhile(
-    visit: Visit, posted: Workspace
+    visit: Visit, posted: Workspace, device: dict[str, Any]
 ) -> None:
     """On a slow line each way counts. Loaded anew, no form is sent again"""
-    page = visit.open("/queue", **PHONE)
+    page = visit.open("/queue", **device)
     asked: list[str] = []
     page.on("request", lambda each: asked.append(each.method) if each.is_navigation_request() else None)
     page.evaluate("onpagehide = () => { sessionStorage.moving = document.getAnimations().length }")
@@ -309,9 +317,10 @@ def test_the_next_card_takes_one_way_to_the_server_and_something_moves_meanwhile
     visit.assert_clean()
 
 
-def test_a_page_says_that_the_server_was_not_reached(visit: Visit) -> None:
+@at_both_widths
+def test_a_page_says_that_the_server_was_not_reached(visit: Visit, device: dict[str, Any]) -> None:
     """It can be installed, and stands in for the browser's own page; nothing of the books is kept."""
-    page = visit.open()
+    page = visit.open(**device)
     page.evaluate("() => navigator.serviceWorker.ready.then(() => true)")
     manifest = page.request.get(page.locator("link[rel=manifest]").get_attribute("href") or "").json()
     assert manifest["display"] == "standalone"

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from browsing import PHONE, Visit, find_message
+from browsing import Visit, at_both_widths, find_message
 from harness import Workspace
 from playwright.sync_api import Page, expect
 from web_client import inner_server
@@ -27,13 +27,16 @@ def add_device(page: Page) -> tuple[CDPSession, str]:
     return steering, str(made["authenticatorId"])
 
 
-def test_a_phone_is_registered_signs_in_and_signs_what_it_decides(posted: Workspace, chromium: Browser) -> None:
+@at_both_widths
+def test_a_device_is_registered_signs_in_and_signs_what_it_decides(
+    posted: Workspace, chromium: Browser, device: dict[str, Any]
+) -> None:
     """Nothing is decided while it is asked, nor where it does not make sure who holds it."""
     with inner_server(posted.root) as server:
         visit = Visit(server, chromium)
-        page = visit.open("/login", **PHONE)
+        page = visit.open("/login", **device)
         page.context.clear_cookies()
-        steering, device = add_device(page)
+        steering, authenticator = add_device(page)
         with invited(posted.root, "Ana") as invitation:
             page.goto(f"/passkeys/new#{invitation.code}")
             page.get_by_role("button", name="Make the passkey").click()
@@ -51,12 +54,12 @@ def test_a_phone_is_registered_signs_in_and_signs_what_it_decides(posted: Worksp
         page.get_by_role("button", name="Sign in with a passkey").click()
         expect(page.get_by_role("heading", name="Today")).to_be_visible()
         before = posted.head()
-        steering.send("WebAuthn.setUserVerified", {"authenticatorId": device, "isUserVerified": False})
+        steering.send("WebAuthn.setUserVerified", {"authenticatorId": authenticator, "isUserVerified": False})
         page.goto(page.url + "queue")
         page.get_by_role("button", name="Approve").click()
         expect(page.get_by_text("The passkey did not answer")).to_be_visible()
         assert posted.head() == before
-        steering.send("WebAuthn.setUserVerified", {"authenticatorId": device, "isUserVerified": True})
+        steering.send("WebAuthn.setUserVerified", {"authenticatorId": authenticator, "isUserVerified": True})
         page.get_by_role("button", name="Sign and decide").click()
         expect(find_message(page, "Confirmed: ACME INVOICE 12")).to_be_visible()
         visit.assert_clean()

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final
 
+import pytest
 from web_client import PATIENCE, Server
 
 if TYPE_CHECKING:
@@ -17,6 +18,9 @@ PHONE: Final[Mapping[str, Any]] = {
     "is_mobile": True,
     "device_scale_factor": 2,
 }
+
+DESK: Final[Mapping[str, Any]] = {"viewport": {"width": 1280, "height": 800}}
+at_both_widths = pytest.mark.parametrize("device", [PHONE, DESK], ids=["phone", "desk"])
 
 
 class Visit:
