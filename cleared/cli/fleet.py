@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from contextlib import closing
 from functools import partial
 from pathlib import Path
 from typing import Annotated
@@ -38,6 +39,7 @@ from cleared.service.fleet.fleet_database import FleetDatabase
 from cleared.service.fleet.fleet_home import Fleet
 from cleared.service.fleet.fleet_tables import VERSION
 from cleared.service.fleet.job_queue import PATIENCE
+from cleared.service.fleet.kept_connections import KeptConnections
 from cleared.service.fleet.object_store import FileStore
 from cleared.service.fleet.owner_statements import WorkspaceStatement, read_statement, read_workers
 from cleared.service.fleet.worker import FleetWorker, introduce_worker
@@ -300,9 +302,10 @@ def serve_pages(
     if not roots:
         raise UsageError("the fleet has no workspace yet", remedy="Add one: cleared fleet add NAME GIT-URL.")
     exposure = read_exposure(bind, name, tls_cert, tls_key, behind_proxy)
-    with DeskSync(fleet, roots, print_message):
-        calls = {each: FleetCalls(fleet, each) for each in roots}
-        pages = FleetPages(calls, partial(read_status, fleet), ClientFile(None))
+    connections, store = KeptConnections(fleet.database), FileStore(fleet.store)
+    with closing(connections), DeskSync(fleet, roots, print_message):
+        calls = {each: FleetCalls(fleet, connections, store, each) for each in roots}
+        pages = FleetPages(calls, partial(read_status, fleet, connections), ClientFile(None))
         server = make_server(list(roots.values()), port, code, exposure, fleet=pages)
         page_server.serve_pages(server, place_printer(json))
 

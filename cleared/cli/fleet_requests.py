@@ -15,8 +15,10 @@ from cleared.changes.host import current_user
 from cleared.cli.fleet_status import NameArgument, open_fleet
 from cleared.cli.options import JsonOption, parse_payload, read_clock
 from cleared.service.fleet import job_queue
+from cleared.service.fleet.fleet_calls import calls_folder, list_waiting_calls, save_call_result
 from cleared.service.fleet.fleet_records import DroppedFile, Request
 from cleared.service.fleet.object_store import FileStore
+from cleared.triggers.webhook_calls import CallState
 from cleared.trust.person_only import refuse_in_job
 from cleared.workspace.watched_names import escape_name
 
@@ -112,19 +114,30 @@ def drop_files(
 
 def withdraw_files(
     name: NameArgument,
-    files: Annotated[list[str], typer.Argument(metavar="FILE…", help="A name or the beginning of a digest (status).")],
+    files: Annotated[
+        list[str],
+        typer.Argument(metavar="FILE…", help="A name, the beginning of a digest (status), or the id of a call."),
+    ],
 ) -> None:
-    """Take back files that were handed in and wait still; the same content may be handed in again."""
+    """Take back files that were handed in and wait still; the same content may be handed in again.
+
+    A call of a webhook that waits, too, such as one whose body is lost: it is not run any more.
+    """
     refuse_in_job()
-    with open_fleet() as (_, database):
+    with open_fleet() as (fleet, database):
         database.read_workspace(name)
         for text in files:
             found = [f for f in database.list_files(name) if f.name == text or (text and f.digest.startswith(text))]
-            if len(found) != 1:
-                what = "several files" if found else "no file"
+            calls = [call for call in list_waiting_calls(database, name)[0] if call.id == text]
+            if len(found) + len(calls) != 1:
+                what = "several files or calls" if found or calls else "no file and no call"
                 raise UsageError(
                     f"{what} of {name} that wait are called {escape_name(text)!r}",
                     remedy=f"See: cleared fleet status {name}.",
                 )
-            database.remove_file(name, found[0])
-    print_line(f"{count_noun(len(files), 'file')} of {name} taken back")
+            for file in found:
+                database.remove_file(name, file)
+            for call in calls:
+                save_call_result(database, name, call, CallState(True, None), read_clock().now())
+                FileStore(fleet.store).remove_file(call.digest, calls_folder(name))
+    print_line(f"{count_noun(len(files), 'file or call', 'files and calls')} of {name} taken back")

@@ -19,6 +19,7 @@ from cleared.service.fleet.fleet_home import Fleet
 from cleared.service.fleet.fleet_records import WorkspaceRecord
 from cleared.service.fleet.fleet_status import FleetStatus, read_fleet_status
 from cleared.service.fleet.job_queue import count_jobs
+from cleared.service.fleet.kept_connections import KeptConnections
 from cleared.service.fleet.owner_statements import WorkspaceStatement, read_statement
 from cleared.workspace.watched_names import escape_name
 
@@ -110,9 +111,9 @@ def show_status(
         print_line(f"{key.replace('_', ' ')}: {value if value is not None else '-'}")
 
 
-def read_status(fleet: Fleet) -> FleetStatus:
+def read_status(fleet: Fleet, connections: KeptConnections) -> FleetStatus:
     """How the fleet is now."""
-    with FleetDatabase.connect(fleet.database) as database:
+    with connections.connected() as database:
         return read_fleet_status(fleet, database, read_clock().now())
 
 

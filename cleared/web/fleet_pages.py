@@ -39,18 +39,21 @@ def list_needy(fleet: FleetPages, session: Session, sites: Mapping[str, Site]) -
     with suppress(ClearedError):
         known = {each.name: each for each in fleet.read_status().neediest}
     names = [*(name for name in known if name in sites), *(name for name in sites if name not in known)]
-    return [
-        ListedSite(name, _describe(known.get(name), sites[name].find_role(session)))
-        for name in names
-        if sites[name].admits(session)
-    ]
+    listed = [_describe(sites[name], known.get(name), session) for name in names]
+    return [each for each in listed if each is not None]
 
 
-def _describe(found: NamedWorkspace | None, role: str) -> str:
-    """What waits, and what whoever looks may do there, where that is not all."""
+def _describe(site: Site, found: NamedWorkspace | None, session: Session) -> ListedSite | None:
+    """What waits, and what whoever looks may do there, where that is not all. None: they may not see it."""
+    try:
+        if not site.admits(session):
+            return None
+        role = site.find_role(session)
+    except ClearedError:  # its own page says what is wrong; of whom it is cannot be asked
+        return None if session.passkey else ListedSite(site.name, "cannot be opened")
     parts = []
     if found is not None and found.has_problem:
         parts.append("a problem")
     if found is not None and found.cards:
         parts.append(count_noun(found.cards, "card"))
-    return ", ".join([*parts, *([role] if role != "owner" else [])])
+    return ListedSite(site.name, ", ".join([*parts, *([role] if role != "owner" else [])]))

@@ -73,6 +73,8 @@ class Site:
         self.clients = ClientFile(root)
         """The programs that may call."""
         self.calls: CallKeeper = calls or WebhookCalls(root)
+        self.has_service = calls is None
+        """Whether a service of this machine runs its agents, and not the workers of a fleet."""
         self.rates = CallRates()
         self.webhook_agents = CheckedAgents()
         self.chat = ChatSessions(self._current.open_host)

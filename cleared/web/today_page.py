@@ -46,7 +46,7 @@ def show_today(page: PageRequest) -> Response:
 def _list_trouble(site: Site, status: Mapping[str, Any]) -> list[str]:
     """What needs a look. That only the page is served does where something waits for the service; what it would start
     by itself says so in its place."""
-    if status["deliveries"]["waiting"] or site.calls.count_waiting():
+    if site.has_service and (status["deliveries"]["waiting"] or site.calls.count_waiting()):
         return list(status["trouble"])
     return [line for line in status["trouble"] if line != NOT_UP]
 

@@ -51,6 +51,7 @@ STORES: Final = (
     ),
     Store("home", "checkpoints/MARK.json", "what this machine saw last of the books"),
     Store("home", "shown/*.json", "what was shown on this machine, and may be approved", is_carried=False),
+    Store("home", "clients/fleet.json", "digests of tokens for the metrics of a fleet", is_personal=True),
     Store("home", "clients/MARK.json", "digests of HTTP tokens, and secrets of webhooks"),
     Store("home", "passkey-counters.json", "how often each passkey has signed"),
     Store(

@@ -29,7 +29,8 @@ class DeskSync:
         self._fleet, self._roots, self._say = fleet, roots, say
         self._handled: dict[str, tuple[str, str]] = {}
         """Name → the commit here and the one that the fleet has seen, when it was joined last."""
-        self._said = ""
+        self._said: dict[str, str] = {}
+        """Name → what was said last of what is wrong; empty: of the database."""
         self._ended = threading.Event()
         self._thread = threading.Thread(target=self._run, name="desk sync", daemon=True)
 
@@ -47,19 +48,26 @@ class DeskSync:
                 with FleetDatabase.connect(self._fleet.database) as database:
                     self._follow(database)
             except ClearedError as error:
-                if str(error) != self._said:
-                    self._say(str(error))
-                self._said = str(error)
+                self._say_once("", str(error))
                 self._ended.wait(_LOOK_SECONDS)
 
     def _follow(self, database: FleetDatabase) -> None:
         heads = database.list_heads()
         while not self._ended.is_set():
+            self._said.pop("", None)
             for name, root in self._roots.items():
-                if name in heads:
-                    self._join_if_moved(name, root, heads[name])
-            self._said = ""
+                try:
+                    if name in heads:
+                        self._join_if_moved(name, root, heads[name])
+                    self._said.pop(name, None)
+                except (ClearedError, OSError) as error:  # the others are joined all the same
+                    self._say_once(name, f"{name}: {error}")
             heads.update(database.await_heads(_LOOK_SECONDS))
+
+    def _say_once(self, name: str, text: str) -> None:
+        if self._said.get(name) != text:
+            self._say(text)
+        self._said[name] = text
 
     def _join_if_moved(self, name: str, root: Path, seen: str) -> None:
         here = _read_head(root)

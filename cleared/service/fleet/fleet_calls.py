@@ -8,9 +8,6 @@ that a lost database loses no call: ``restore_calls`` reads them off the store.
 from __future__ import annotations
 
 import json
-import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
 from datetime import datetime
 from typing import Final
 
@@ -21,6 +18,7 @@ from cleared.base.errors import BusyError, WorkspaceError
 from cleared.service.fleet.fleet_database import FleetDatabase
 from cleared.service.fleet.fleet_home import Fleet
 from cleared.service.fleet.job_queue import ask_for_job, open_queue
+from cleared.service.fleet.kept_connections import KeptConnections
 from cleared.service.fleet.object_store import FileStore
 from cleared.triggers.webhook_calls import KEEP_FOR, MAX_WAITING, CallState, WebhookCall
 
@@ -51,16 +49,13 @@ class KeptCall(Struct, frozen=True):
 class FleetCalls:
     """The calls of one workspace, for the server that accepts them. Thread-safe."""
 
-    def __init__(self, fleet: Fleet, workspace: str) -> None:
-        self._fleet, self._workspace = fleet, workspace
-        self._store = FileStore(fleet.store)
-        self._idle: list[FleetDatabase] = []
-        self._guard = threading.Lock()
+    def __init__(self, fleet: Fleet, connections: KeptConnections, store: FileStore, workspace: str) -> None:
+        self._fleet, self._connections, self._store, self._workspace = fleet, connections, store, workspace
 
     def add_call(self, call: WebhookCall) -> bool:
         """As ``WebhookCalls.add_call``. A worker is asked to run it when this returns."""
         content = CallContent(self._workspace, call.agent, call.id, call.body, call.ordering_key)
-        with self._connected() as database:
+        with self._connections.connected() as database:
             known = find_call(database, self._workspace, call.agent, call.id)
             if known is None and count_waiting_calls(database, self._workspace) >= MAX_WAITING:
                 raise BusyError(f"{MAX_WAITING:,} calls wait for their runs already", remedy="Start more workers.")
@@ -75,33 +70,13 @@ class FleetCalls:
 
     def find_state(self, agent: str, call_id: str) -> CallState | None:
         """As ``WebhookCalls.find_state``."""
-        with self._connected() as database:
+        with self._connections.connected() as database:
             return find_call(database, self._workspace, agent, call_id)
 
     def count_waiting(self) -> int:
         """As ``WebhookCalls.count_waiting``."""
-        with self._connected() as database:
+        with self._connections.connected() as database:
             return count_waiting_calls(database, self._workspace)
-
-    def close(self) -> None:
-        with self._guard:
-            for database in self._idle:
-                database.close()
-            self._idle = []
-
-    @contextmanager
-    def _connected(self) -> Iterator[FleetDatabase]:
-        """A connection that nobody else uses meanwhile; one that was of no use is not kept."""
-        with self._guard:
-            database = self._idle.pop() if self._idle else None
-        database = database or FleetDatabase.connect(self._fleet.database)
-        try:
-            yield database
-        except BaseException:
-            database.close()
-            raise
-        with self._guard:
-            self._idle.append(database)
 
 
 def calls_folder(workspace: str) -> str:

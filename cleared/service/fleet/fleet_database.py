@@ -58,7 +58,7 @@ class FleetDatabase:
         except psycopg.ProgrammingError as error:
             raise UsageError(f"the URL of the database is not one: {_first_line(error)}") from None
         except psycopg.OperationalError as error:
-            raise _unreachable(error) from None
+            raise explain_unreachable(error) from None
 
     def close(self) -> None:
         self._db.close()
@@ -86,7 +86,7 @@ class FleetDatabase:
                 "the database has no fleet in it yet", remedy="Its owner begins one: cleared fleet init --database URL."
             ) from None
         except psycopg.OperationalError as error:
-            raise _unreachable(error) from None
+            raise explain_unreachable(error) from None
 
     def run(self, query: str, *values: Any) -> list[tuple[Any, ...]]:
         with self._reaching():
@@ -378,7 +378,8 @@ def _first_line(error: Exception) -> str:
     return str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
 
 
-def _unreachable(error: Exception) -> WorkspaceError:
+def explain_unreachable(error: Exception) -> WorkspaceError:
+    """The refusal that an error of a library is."""
     return WorkspaceError(
         f"the fleet's database cannot be reached: {_first_line(error)}",
         remedy="Look whether PostgreSQL is up, and whether the URL is right.",

@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final, Literal
 
 from cleared.base.errors import BusyError
-from cleared.service.fleet.fleet_database import FleetDatabase
+from cleared.service.fleet.fleet_database import FleetDatabase, explain_unreachable
 from cleared.service.fleet.fleet_records import JobOutcome
 from cleared.service.fleet.fleet_tables import VERSION
 
@@ -62,11 +62,15 @@ def _as_task(serve: Serve) -> Callable[..., Awaitable[None]]:
 
 @contextmanager
 def open_queue(url: str) -> Iterator[App]:
-    """The queue, to ask for jobs."""
+    """The queue, to ask for jobs. Raises ``WorkspaceError`` where the database cannot be reached."""
     from procrastinate import SyncPsycopgConnector
+    from procrastinate.exceptions import ConnectorException
 
-    with make_app(SyncPsycopgConnector(conninfo=url, min_size=1, max_size=1)).open() as app:
-        yield app
+    try:
+        with make_app(SyncPsycopgConnector(conninfo=url, min_size=1, max_size=1)).open() as app:
+            yield app
+    except ConnectorException as error:
+        raise explain_unreachable(error.__cause__ if isinstance(error.__cause__, Exception) else error) from None
 
 
 def ask_for_job(app: App, workspace: str, kind: JobKind, key: str, version: int = VERSION) -> bool:

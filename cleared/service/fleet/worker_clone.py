@@ -131,7 +131,7 @@ class WorkerClone:
 def clone_books(root: Path, url: str, branch: str) -> bool:
     """Clone into ``root``, where there is no clone of that address yet; whether it was made. It runs nothing and
     follows no link of what is cloned. Raises ``WorkspaceError`` where it cannot be reached."""
-    if (root / ".git").is_dir() and _read_address(root) == (url, branch):
+    if is_clone_of(root, url, branch):
         return False
     shutil.rmtree(root, ignore_errors=True)
     root.mkdir(parents=True)
@@ -158,12 +158,14 @@ def _fetch_first(repo: Repository, url: str, branch: str) -> str:
     return commit
 
 
-def _read_address(root: Path) -> tuple[str, str]:
-    """Which branch of which repository is cloned there."""
+def is_clone_of(root: Path, url: str, branch: str) -> bool:
+    """Whether that branch of that repository is cloned there."""
+    if not (root / ".git").is_dir():
+        return False
     git = Git(root)
-    url = git.run("config", "--get", f"remote.{REMOTE}.url", check=False).decode("utf-8", "replace").strip()
-    branch = git.run("symbolic-ref", "--short", "HEAD", check=False).decode("utf-8", "replace").strip()
-    return url, branch
+    cloned = git.run("config", "--get", f"remote.{REMOTE}.url", check=False).decode("utf-8", "replace").strip()
+    head = git.run("symbolic-ref", "--short", "HEAD", check=False).decode("utf-8", "replace").strip()
+    return (cloned, head) == (url, branch)
 
 
 def _is_ancestor(repo: Repository, commit: str, of: str) -> bool:

@@ -5,34 +5,17 @@ from __future__ import annotations
 import json
 import shutil
 from pathlib import Path
-from typing import Any
 
 from fleets import FleetOfOne, end, read_fact
 from harness import CLOCK
 from held_pushes import hold_push
-from program_client import KEEP, Program, sign
 from running import eventually
-from web_client import Server
+from signed_calls import make_called, send
+
+from cleared.service.fleet.fleet_calls import list_waiting_calls
+from cleared.service.fleet.fleet_database import FleetDatabase
 
 POST = 'amount = ctx_event()["payload"]["amount"]\njournal_add_double("2025-02-09", "called", 5070, 1010, amount)\n1\n'
-
-
-def make_called(fleet: FleetOfOne, body: str = KEEP, sample: str = '{"order": 0}') -> str:
-    """An approved agent that calls start; its secret, of the clone that the server shows."""
-    path = "agents/orders.py"
-    fleet.ws.put(path, f'"""\nname: orders\ntrigger: webhook\nsample: {sample}\n"""\n{body}\n')
-    fleet.ws.commit(path, *fleet.ws.approve(path), message="agent: orders")
-    fleet.ws.ok("sync")
-    fleet.desk.ok("sync", "origin")
-    return str(fleet.desk.json("webhook", "add", "orders")["secret"])
-
-
-def send(server: Server, secret: str, call_id: str, value: object, query: str = "") -> tuple[int, Any]:
-    """Status and answer of a signed call."""
-    body = json.dumps(value).encode()
-    headers = sign(secret, body, call_id)
-    page = Program(server).send("POST", f"/w/acme/hooks/orders{query}", body, **headers)
-    return page.status, json.loads(page.body)
 
 
 def list_kept(fleet: FleetOfOne) -> list[Path]:
@@ -138,8 +121,25 @@ def test_calls_of_one_ordering_key_are_run_in_the_order_they_came(fleet: FleetOf
         fleet.work("one")
         assert "the call m1 of orders was not run" in fleet.row()["problem"]
         assert list_amounts(fleet) == ["3.00"]
+        assert send(server, secret, "m4", {"amount": "9.00"})[0] == 202
+        fleet.owner.ok("withdraw", "acme", "m4")
+        assert fleet.owner("withdraw", "acme", "m4").code == 2
         away.rename(first)
         fleet.make_due(CLOCK)
         fleet.work("two")
         assert fleet.row()["problem"] == ""
     assert [entry["amount"] for entry in fleet.fetch().entries()] == ["3.00", "1.00", "2.00"]
+
+
+def test_a_job_brings_so_many_calls_of_each_agent(fleet: FleetOfOne) -> None:
+    """So that those of one that is held keep no other's back."""
+    fleet.query(
+        "INSERT INTO fleet_calls (workspace, agent, id, ordering_key, digest, received) SELECT 'acme', agent, n::text, "
+        "'', '', now() FROM (VALUES ('held', 501), ('orders', 3)) AS of (agent, most), generate_series(1, most) AS n"
+    )
+    with FleetDatabase.connect(fleet.database) as database:
+        calls, has_more = list_waiting_calls(database, "acme")
+    assert has_more and [(each.agent, each.id) for each in calls if each.agent == "orders"] == [
+        ("orders", str(n)) for n in (1, 2, 3)
+    ]
+    assert len(calls) == 503

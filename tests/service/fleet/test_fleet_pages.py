@@ -7,7 +7,10 @@ from pathlib import Path
 from fleets import FleetOfOne
 from harness import CLOCK, chase
 from running import eventually
+from signed_calls import make_called, send
 from synced import tip_of
+
+from cleared.service.fleet.local_postgres import LocalPostgres
 
 
 def test_a_decision_on_the_page_is_pushed_and_starts_who_waits_for_it(fleet: FleetOfOne, tmp_path: Path) -> None:
@@ -37,3 +40,41 @@ def test_a_look_is_asked_for_where_somebody_has_pushed(fleet: FleetOfOne) -> Non
     fleet.work("one", CLOCK)
     assert fleet.row()["head"] == tip_of(fleet.shared)
     assert fleet.owner("look", "nobody").code == 2
+
+
+def test_one_workspace_that_cannot_be_opened_hides_and_holds_no_other(fleet: FleetOfOne) -> None:
+    fleet.add_other("beta")
+    fleet.work("one", CLOCK)
+    root = fleet.desk_of("beta").root
+    with fleet.serving() as server:
+        server.sign_in(server.code)
+        away = root.rename(root.with_name("away"))
+        listed = server.get("/").text
+        assert "cannot be opened" in listed and "acme" in listed
+        before = tip_of(fleet.shared)
+        fleet.desk.ok("journal", "add", "2025-02-05", "by hand", "5070=9", "1010=-9")
+        eventually(lambda: tip_of(fleet.shared) != before)
+        away.rename(root)
+        assert "cannot be opened" not in server.get("/").text
+
+
+def test_the_pages_are_there_while_the_database_is_away(fleet: FleetOfOne, cluster: LocalPostgres) -> None:
+    secret = make_called(fleet)
+    fleet.work("one", CLOCK)
+    with fleet.serving() as server:
+        server.sign_in(server.code)
+        assert send(server, secret, "m1", {"order": 1})[0] == 202
+        cluster.stop(how="immediate")
+        try:
+            assert server.get("/").status == server.get("/w/acme/").status == server.get("/w/acme/queue").status == 200
+            status, answer = send(server, secret, "m2", {"order": 2})
+            assert status >= 500 and "cannot be reached" in answer["error"]["message"]
+        finally:
+            cluster.start()
+        assert send(server, secret, "m2", {"order": 2})[0] == 202
+        before = tip_of(fleet.shared)
+        fleet.desk.ok("journal", "add", "2025-02-05", "by hand", "5070=9", "1010=-9")
+        eventually(lambda: tip_of(fleet.shared) != before)
+        fleet.work("one")
+    commits = fleet.fetch().git("log", "--format=%(trailers:key=Event,valueonly,separator=)", "--grep=Agent: orders")
+    assert sorted(commits.split("\n")[:-1]) == ["webhook hook/m1", "webhook hook/m2"]

@@ -235,3 +235,15 @@ def test_a_job_that_somebody_has_written_holds_no_workspace(fleet: FleetOfOne, t
     fleet.owner.ok("drop", "acme", str(tmp_path / "january.csv"))
     fleet.work("one", CLOCK)
     assert fleet.owner.json("queue") == [] and len(fleet.fetch().entries()) == 4
+
+
+def test_what_was_decided_and_not_pushed_outlives_another_address(fleet: FleetOfOne, tmp_path: Path) -> None:
+    """The owner's clone is set aside, and not made anew in its place."""
+    fleet.desk.ok("journal", "add", "2025-02-05", "by hand", "5070=9", "1010=-9")
+    decided = fleet.desk.head()
+    run_git(tmp_path, "clone", "-q", "--bare", str(fleet.shared), "moved.git")
+    for setting in ("receive.denyNonFastForwards", "receive.denyDeletes"):
+        run_git(tmp_path / "moved.git", "config", setting, "true")
+    fleet.owner.ok("add", "acme", str(tmp_path / "moved.git"))
+    assert fleet.desk.head() != decided
+    assert Workspace(fleet.desk.root.with_name("acme.before-1")).head() == decided
