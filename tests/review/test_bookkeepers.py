@@ -31,7 +31,12 @@ def test_a_bookkeeper_decides_and_approves_nothing(people: People) -> None:
         refused(people("ben", "config", "set", "thresholds.auto_confirm", "0.5"), 3, WHY)
         refused(people("ben", "config", "set", "bookkeepers", "[]"), 3, WHY)
         refused(people("ben", "agent", "rollback", "ingest"), 3)
-    people.ok("ben", "queue", "approve", "2025-01-004")
+    corrected = people.ok("ben", "queue", "correct", "2025-01-004", "--account", "5060")
+    assert "Not remembered as a test: a bookkeeper approves none." in corrected.out + corrected.err
+    people.ok("ben", "queue", "undo", "--yes")
+    people.ok("ben", "period", "close", "2025-01", "--with-pending")
+    people.ok("ben", "period", "reopen", "2025-01", "--reason", "more came")
+    people.ok("ben", "queue", "approve", "2025-01-002")
     people.ok("ben", "agent", "reject", "P1", "--reason", "not now")
     assert [r["role"] for r in people.json("ben", "queue", "reviewers")["reviewers"]] == ["owner", "bookkeeper"]
     ws.in_order("agents/hello.py")

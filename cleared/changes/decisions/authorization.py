@@ -100,9 +100,14 @@ class Authorization(Struct, eq=False):
         if self.by_person and self.rules.is_restricted:
             self.reviewer_key.require_unlocked()
 
+    @property
+    def may_approve(self) -> bool:
+        """Whether whoever decides may make records of approval. Raises ``PolicyError`` where they are no reviewer."""
+        return not (self.by_person and self.rules.is_restricted) or self.reviewer_key.public in self.rules.approvers
+
     def require_approver(self) -> None:
         """Raises ``PolicyError`` where a person approves something who is a bookkeeper, or no reviewer at all."""
-        if self.by_person and self.rules.is_restricted and self.reviewer_key.public not in self.rules.approvers:
+        if not self.may_approve:
             names = ", ".join(sorted(set(self.rules.approvers.values())))
             raise PolicyError(
                 "a bookkeeper decides about the books, and approves neither what runs nor settings",
