@@ -22,7 +22,7 @@ from bench.startup import CLEARED
 from bench.workspaces import copy, git, place, use_own_home, workspace
 from cleared.service.fleet.fleet_database import FleetDatabase
 from cleared.service.fleet.fleet_records import Request
-from cleared.service.fleet.job_queue import ask_for_job, open_queue
+from cleared.service.fleet.job_queue import ask_for_job, count_jobs, open_queue
 from cleared.service.fleet.local_postgres import LocalPostgres
 
 BOOK = """\"\"\"
@@ -80,7 +80,7 @@ class Fleet:
     def wait_until_idle(self) -> None:
         end = time.monotonic() + LONGEST
         with FleetDatabase.connect(self.url) as database:
-            while database.count_jobs():
+            while count_jobs(database):
                 assert time.monotonic() < end
                 time.sleep(0.02)
 
