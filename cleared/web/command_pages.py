@@ -14,6 +14,7 @@ from urllib.parse import quote
 from markupsafe import Markup, escape
 from msgspec import Struct
 
+from cleared.base.money import group_thousands
 from cleared.base.terminal import escape_lines, escape_text
 
 
@@ -102,6 +103,8 @@ _MORE: Final = re.compile(
     r"|[A-Z]\d+(?:-[0-9a-f]+)?(?!\w)|[A-Z]+(?:[_|][A-Z]+)*(?![a-z])))*"
 )
 """What may follow a command in a sentence: options, placeholders, numbers, quoted texts."""
+_AMOUNT: Final = re.compile(r"(?<![\w.,=-])-?\d{4,}\.\d+(?![\w.,]*\w)")
+"""An amount of a thousand or more; no part of a version, of a date, of what is typed into a command."""
 _FOR_SCRIPTS: Final = r"\s*In a script: cleared [^\n.“\"']*\.?"
 """A sentence that nobody at a page has use for."""
 FIELDS: Final = {
@@ -132,17 +135,20 @@ def find_page(command: str) -> CommandPage | None:
     return _pages_by_command().get(command) or _pages_by_command().get(command.partition(" ")[0])
 
 
-def link_commands(text: str, prefix: str) -> Markup:
-    """A text with a link in the place of each command in it; ``prefix``: what the addresses of the pages begin with.
-    What stands in quotation marks are words of others, such as a bank's or a file's name, and stays as it is."""
+def link_commands(text: str, prefix: str, thousands: str = "") -> Markup:
+    """A text with a link in the place of each command in it. What stands in quotation marks are words of others, such
+    as a bank's or a file's name, and stays as it is.
+
+    ``prefix``: what the addresses of the pages begin with; ``thousands``: what stands between thousands of amounts.
+    """
     parts, at = [], 0
     for match in _pattern().finditer(text):
         if match["quoted"]:
-            parts += [_name_fields(text[at : match.start()]), escape_text(match["quoted"])]
+            parts += [_say_plainly(text[at : match.start()], thousands), escape_text(match["quoted"])]
             at = match.end()
             continue
         if match["script"]:
-            parts.append(_name_fields(text[at : match.start()]))
+            parts.append(_say_plainly(text[at : match.start()], thousands))
             at = match.end()
             continue
         page, start, end = find_page(match["command"]), match.start(), match.end()
@@ -161,14 +167,16 @@ def link_commands(text: str, prefix: str) -> Markup:
             link = Markup("in the machine’s terminal: <code>{}</code>").format(said)
         else:
             link = Markup("<code>{}</code> (in the machine’s terminal)").format(said)
-        parts += [_name_fields(text[at:start]), link]
+        parts += [_say_plainly(text[at:start], thousands), link]
         at = end
-    return Markup("").join([*parts, _name_fields(text[at:])])
+    return Markup("").join([*parts, _say_plainly(text[at:], thousands)])
 
 
-def _name_fields(text: str) -> Markup:
+def _say_plainly(text: str, thousands: str) -> Markup:
+    """A text without a command, with the page's fields in the place of options, and amounts as they are read."""
     for option, field in FIELDS.items():
         text = re.sub(rf"(?<![\w-]){re.escape(option)}(?![\w-])(?: …)?", field, text)
+    text = _AMOUNT.sub(lambda found: group_thousands(found[0], thousands), text)
     return escape(escape_lines(text))
 
 

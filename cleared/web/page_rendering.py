@@ -3,6 +3,7 @@ characters as on a terminal."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 from functools import cache
@@ -27,6 +28,7 @@ from cleared.web.site import Site
 from cleared.web.static_files import find_static_address
 
 _TEMPLATES: Final = Path(__file__).parent / "templates"
+_FIELD: Final = re.compile(r"(?:^|(?<=   ))-?\d{4,}\.\d+(?= |$)")
 
 
 def _clean(value: object) -> object:
@@ -59,13 +61,19 @@ def _describe_moment(context: Context, text: str) -> str:
 @pass_context
 def _link_commands(context: Context, text: str) -> Markup:
     """A text that names commands, with the page's way in the place of each."""
-    return link_commands(text, str(context["prefix"]))
+    return link_commands(text, str(context["prefix"]), context["thousands"])
 
 
 @pass_context
 def _group_amount(context: Context, amount: object) -> str:
     """An amount with the separators that the books' owner reads."""
     return group_thousands(str(amount), context["thousands"])
+
+
+@pass_context
+def _group_fields(context: Context, line: str) -> str:
+    """A line of others' words with fields of the program, which three spaces part: amounts among these are grouped."""
+    return _FIELD.sub(lambda found: group_thousands(found[0], context["thousands"]), line)
 
 
 @cache
@@ -82,6 +90,7 @@ def _environment() -> Environment:
     environment.filters["count"] = count_noun
     environment.filters["moment"] = _describe_moment
     environment.filters["money"] = _group_amount
+    environment.filters["fields"] = _group_fields
     environment.filters["ways"] = _link_commands
     environment.filters["due"] = _describe_due
     environment.filters["triggers"] = _describe_triggers

@@ -49,7 +49,7 @@ def show_report(page: PageRequest) -> Response:
         report = make_report(books, request)
         rows = list(islice(report.rows, _ROWS_SHOWN + 1))
         shown = replace(report, rows=rows[:_ROWS_SHOWN])
-        say = partial(link_commands, prefix=page.prefix)
+        say = partial(link_commands, prefix=page.prefix, thousands=page.site.thousands)
         parts = write_body(shown, _make_link(page, report), page.site.thousands, say)
         body = Markup("".join(parts))  # it quotes every text
     asked = {key: page.read_query(key) for key in ("period", "compare", "account") if page.read_query(key)}

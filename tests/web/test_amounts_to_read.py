@@ -42,5 +42,9 @@ def test_the_page_shows_them_as_the_setting_says(posted: Workspace, setting: str
         ):
             text = server.get(address).text
             assert shown in text, (address, text)
+        card = server.get("/queue").text.partition("Several accounts")[0]
+        assert card.count(shown) == card.replace(shown, "1500.00").count("1500.00") >= 3, card
+        standing = server.get("/").text
+        assert f"opening balance of {shown.replace('500', '000')}" in standing, standing
         chart = server.get("/reports/pnl?period=2025").body
         assert "2025-01</text>" in chart and "2025-02</text>" not in chart, "it ends where data ends"

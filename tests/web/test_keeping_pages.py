@@ -83,7 +83,7 @@ def test_a_statement_is_reconciled_and_taken_back(posted: Workspace) -> None:
         assert "Cash out" in differs.text and f"/books/entries/{cash}" in differs.body, differs.text
         posted.ok("journal", "void", cash, "--reason", "it was not paid")
         agreed = send(server, page, "/books/reconcile", before, ("date", "2025-01-31"), ("balance", "2,446.40"))
-        assert "agrees with the bank on 2025-01-31: 2446.40" in agreed.text, agreed.text
+        assert "agrees with the bank on 2025-01-31: 2,446.40" in agreed.text, agreed.text
         assert "reconciled through 2025-01-31" in agreed.text
         withdrawal = (before, ("date", "2025-01-31"), ("choice", "withdraw"))
         refused = send(server, agreed, "/books/reconcile", *withdrawal)
@@ -103,7 +103,7 @@ def test_an_opening_balance_that_no_file_says_is_typed(posted: Workspace) -> Non
             "Opening balance of 1010 booked" in send(server, page, "/books/opening", *typed, ("balance", "1000")).text
         )
         again = send(server, page, "/books/opening", *typed, ("balance", "1000"))
-        assert again.status == 409 and "the books hold 1000.00 on account 1010" in again.text, "sent twice, booked once"
+        assert again.status == 409 and "the books hold 1,000.00 on account 1010" in again.text, "sent twice, booked once"
         assert len([each for each in posted.entries() if each["description"] == "Opening balance"]) == 1
         refused = send(server, page, "/books/opening", *typed[:1], ("account", "4010"), typed[2], ("balance", "1"))
         assert refused.status == 409 and "4010 is no bank account" in refused.text

@@ -86,6 +86,27 @@ def test_a_suggestion_is_taken_with_one_tap(server: Server, posted: Workspace) -
     assert posted.json("journal", "balance", "5070")[0]["balance"] == "9.30"
 
 
+def test_what_was_similar_before_agrees_with_what_is_suggested(server: Server, posted: Workspace) -> None:
+    """The newest of the decisions that the sentence counts are the rows below it; an exception is among both."""
+    days = [f"02/{day:02d}/2025" for day in range(3, 13)]
+    posted.drop("february.csv", chase(*((day, f"ZEPHYR LLC {n:04d}", "-1080.00") for n, day in enumerate(days))))
+    posted.run("ingest")
+    decided = sorted(entry["entry_id"] for entry in posted.entries() if "ZEPHYR" in entry["description"])
+    [card] = [each["id"] for each in posted.cards() if each["entry_id"] == decided[-1]]
+    for entry_id in decided[:8]:
+        posted.ok("queue", "correct", entry_id, "--account", "5070")
+    text = server.get(f"/queue?card={card}").text
+    assert "8 of 8 ZEPHYR LLC went to 5070, last 2025-02-10" in text, text
+    similar = text.partition("Similar before")[2].partition("Approve")[0]
+    assert similar.count("5070 Meals") == 4 and similar.count("pending-review") == 1, similar  # five are shown
+    assert "2025-02-10 1,080.00 5070 Meals user-corrected ZEPHYR LLC 0007" in similar, similar
+    posted.ok("queue", "correct", decided[8], "--account", "5060")
+    text = server.get(f"/queue?card={card}").text
+    similar = text.partition("Similar before")[2].partition("Approve")[0]
+    assert "8 of 9 ZEPHYR LLC went to 5070, last 2025-02-10; others to 5060" in text, text
+    assert similar.count("5070 Meals") == 4 and "2025-02-11 1,080.00 5060" in similar, similar
+
+
 def test_what_was_not_shown_is_not_decided(server: Server, posted: Workspace) -> None:
     """A page that is older than the card: refused, and said so."""
     queue = server.get("/queue")
@@ -112,11 +133,11 @@ def test_a_split_and_a_rejection_with_its_outcome(server: Server, posted: Worksp
     assert "the split cannot be taken" in queue.text and "to decide" in queue.text
     before = posted.head()
     refused = server.submit(queue, "/queue", ("choice", "correct"), ("split", "4010=-9999 4020="))
-    assert "4010=-9999 is more than the -1500.00 to be split" in refused.text and posted.head() == before
+    assert "4010=-9999 is more than the -1,500.00 to be split" in refused.text and posted.head() == before
     assert "Amounts of both signs are meant" in refused.text
     parts = (("part_account", "4010"), ("part_amount", "9,999"), ("part_account", "4020"), ("part_amount", ""))
     refused = server.submit(queue, "/queue", ("choice", "correct"), ("note", "two jobs"), *parts)
-    assert "4010=-9999.00 is more than the -1500.00 to be split" in refused.text and posted.head() == before
+    assert "4010=-9999.00 is more than the -1,500.00 to be split" in refused.text and posted.head() == before
     assert 'value="9,999"' in refused.body and 'value="two jobs"' in refused.body, "what was typed stays"
     parts = (("part_account", "4010"), ("part_amount", "1000"), ("part_account", "4020"), ("part_amount", ""))
     queue = server.submit(refused, "/queue", ("choice", "correct"), *parts)

@@ -12,6 +12,7 @@ from cleared.base.json_values import to_json
 from cleared.books.decisions.bank_standing import read_bank_standing
 from cleared.books.decisions.reconciling import read_facts
 from cleared.books.index.journal_index import open_index
+from cleared.books.ledger.entry import find_amount_fault
 from cleared.books.ledger.reconciliation import (
     OpenRow,
     Reconciliation,
@@ -50,13 +51,14 @@ def read_reconciliation(host: Host, account: int, day: date, balance: str) -> di
 
 def parse_balance(host: Host, text: str) -> Decimal:
     """The amount that was typed. Raises ``UsageError`` for what is no amount of money."""
-    places = journal_bounds(host.config).places
-    amount = money.read_typed(text, places)
-    if amount is None or abs(amount) > journal_bounds(host.config).max_amount:
+    bounds = journal_bounds(host.config)
+    amount = money.read_typed(text, bounds.places)
+    fault = "" if amount == 0 else find_amount_fault(amount, bounds)
+    if amount is None or fault:
         raise UsageError(
-            f"{text[:40]!r} is no amount of money",
+            f"{text[:40]!r} {fault}",
             place=Place(field="balance"),
-            remedy=f"Write it like 48722.95, with at most {places} decimals.",
+            remedy=f"Write it like 48722.95, with at most {bounds.places} decimals.",
         )
     return amount
 

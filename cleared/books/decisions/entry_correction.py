@@ -26,7 +26,7 @@ from cleared.books.ledger import corrections
 from cleared.books.ledger.bank_lines import BankLine
 from cleared.books.ledger.chains import CORRECTS, REPLACES, date_tags
 from cleared.books.ledger.corrections import effective_legs, find_corrections, make_leg
-from cleared.books.ledger.entry import KIND, ZERO, Entry, Leg, entry_to_json
+from cleared.books.ledger.entry import KIND, ZERO, Entry, Leg, entry_to_json, find_amount_fault
 from cleared.books.ledger.posting import post_entry
 from cleared.books.ledger.staged_journal import Books
 from cleared.books.ledger.voided_lines import unmatch_entries
@@ -243,9 +243,9 @@ def checked_lines(
     bounds = books_of(context).books.bounds
     for account, amount in correction.lines:
         _refuse_own_bank(account, bank_accounts)
-        if not amount.is_finite() or not 0 < abs(amount) <= bounds.max_amount or amount != round(amount, bounds.places):
+        if fault := find_amount_fault(amount, bounds):
             raise UsageError(
-                f"{account}={amount} is no amount of money",
+                f"{account}={str(amount)[:40]} {fault}",
                 remedy=f"Not zero, and at most {bounds.places} decimals: --line 5060=12.50.",
             )
     return correction.lines

@@ -14,7 +14,7 @@ from cleared.base import money
 from cleared.base.errors import Place, PolicyError, UsageError
 from cleared.books.decisions import book_subjects
 from cleared.books.ledger.corrections import make_leg
-from cleared.books.ledger.entry import Bounds, Entry
+from cleared.books.ledger.entry import Bounds, Entry, find_amount_fault
 from cleared.books.staged_books import books_of, journal_bounds, ledger_accounts, open_books
 from cleared.changes.audit.commit_origins import CommitOrigins
 from cleared.changes.consumed_events import KEY_TRAILER, find_keyed_decision
@@ -152,9 +152,9 @@ def _subject_of(entry: Entry) -> tuple[str, ...]:
 
 def _check_amount(account: int, amount: Decimal, bounds: Bounds) -> None:
     """Raises ``UsageError`` for what is no amount of money."""
-    if not amount.is_finite() or not 0 < abs(amount) <= bounds.max_amount or amount != round(amount, bounds.places):
+    if fault := find_amount_fault(amount, bounds):
         raise UsageError(
-            f"{account}={str(amount)[:40]} is no amount of money",
+            f"{account}={str(amount)[:40]} {fault}",
             place=Place(field="lines"),
             remedy=f"Not zero, at most {bounds.places} decimals and {bounds.max_amount}: 5220=120.00 1590=-120.00.",
         )

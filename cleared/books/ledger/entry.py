@@ -184,6 +184,15 @@ class Bounds(Struct, frozen=True):
     max_text_bytes: int = 10_240
 
 
+def find_amount_fault(amount: Decimal | None, bounds: Bounds) -> str:
+    """What is wrong with an amount that a person gave; empty where an entry can have it."""
+    if amount is None or not amount.is_finite() or not amount:
+        return "is no amount of money"
+    if abs(amount) > bounds.max_amount:
+        return f"is larger than {bounds.max_amount}, the most that an amount may be"
+    return "" if amount == round(amount, bounds.places) else "is no amount of money"
+
+
 def entry_to_json(entry: Entry) -> dict[str, Any]:
     """An entry for people and ``--json``: numbers as their digits."""
     return entry_dict(entry, money.format_amount)
