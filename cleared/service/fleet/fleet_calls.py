@@ -84,16 +84,18 @@ def calls_folder(workspace: str) -> str:
     return f"calls/{workspace}"
 
 
-def read_content(store: FileStore, workspace: str, digest: str) -> CallContent:
-    """Raises ``WorkspaceError`` where it is not there, or is not one of this workspace."""
+def read_content(store: FileStore, workspace: str, digest: str, of: KeptCall | None = None) -> CallContent:
+    """Raises ``WorkspaceError`` where it is not there, or is not one of this workspace, or ``of`` another call."""
     data = store.read_file(digest, calls_folder(workspace))
     try:
         content = msgspec.json.decode(data, type=CallContent)
     except msgspec.DecodeError:
         content = None
-    if content is None or content.workspace != workspace:
+    is_other = content is not None and of is not None and (content.agent, content.id) != (of.agent, of.id)
+    if content is None or content.workspace != workspace or is_other:
         raise WorkspaceError(
-            f"{digest[:10]} is no call of {workspace}", remedy="Look who can write to the store, or to the database."
+            f"{digest[:10]} is not this call of {workspace}",
+            remedy="Look who can write to the store, or to the database.",
         )
     return content
 

@@ -47,7 +47,7 @@ class JobCalls:
             if order in broken:
                 continue
             try:
-                content = read_content(store, self._workspace, call.digest)
+                content = read_content(store, self._workspace, call.digest, call)
             except WorkspaceError as error:
                 problems.append(f"the call {escape_name(call.id)} of {escape_name(call.agent)} was not run: {error}")
                 broken.add(order)

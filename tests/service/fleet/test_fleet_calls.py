@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import shutil
 from pathlib import Path
@@ -143,3 +144,27 @@ def test_a_job_brings_so_many_calls_of_each_agent(fleet: FleetOfOne) -> None:
         ("orders", str(n)) for n in (1, 2, 3)
     ]
     assert len(calls) == 503
+
+
+def test_a_call_of_another_body_or_of_another_workspace_is_not_run(fleet: FleetOfOne) -> None:
+    """Whoever can write to the store changes a body; whoever can write to the database names another one."""
+    secret = make_called(fleet, POST, '{"amount": "1.00"}')
+    with fleet.serving() as server:
+        assert send(server, secret, "m1", {"amount": "3.00"})[0] == 202
+        (kept,) = list_kept(fleet)
+        signed = kept.read_bytes()
+        kept.write_bytes(signed.replace(b"3.00", b"9.00"))
+        fleet.work("one")
+        assert "another content" in fleet.row()["problem"] and list_amounts(fleet) == []
+        assert send(server, secret, "m2", {"amount": "4.00"})[0] == 202
+        other = signed.replace(b'"acme"', b'"beta"').replace(b"3.00", b"9.00")
+        digest = hashlib.sha256(other).hexdigest()
+        (kept.parent / digest).write_bytes(other)
+        fleet.query("UPDATE fleet_calls SET digest = %s WHERE id = 'm2'", digest)
+        fleet.work("two")
+        assert f"{digest[:10]} is not this call of acme" in fleet.row()["problem"] and list_amounts(fleet) == []
+        kept.write_bytes(signed)
+        fleet.query("UPDATE fleet_calls SET digest = %s WHERE id = 'm2'", kept.name)
+        fleet.make_due(CLOCK)
+        fleet.work("two")
+    assert list_amounts(fleet) == ["3.00"]
