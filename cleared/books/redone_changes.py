@@ -282,9 +282,12 @@ class _Redone:
                 self._bank.new_agreed.append(each)
 
     def _require_line(self, line_id: str) -> BankLine:
-        """Raises ``WorkConflict`` for a bank line of an import that was left out."""
-        if (found := self._bank.find_line(line_id)) is None:
-            raise WorkConflict(f"it is about the bank line {line_id}, whose import was left out")
+        """Raises ``WorkConflict`` for a bank line whose import was left out, or taken back there."""
+        found = self._bank.find_line(line_id)
+        is_gone = line_id in self._bank.released_line_ids and line_id not in self._bank.new_lines
+        if found is None or is_gone:
+            why = "taken back there" if is_gone else "left out"
+            raise WorkConflict(f"it is about the bank line {line_id}, whose import was {why}")
         return found[1]
 
     def refuse_moved_sums(self, old: Books) -> None:

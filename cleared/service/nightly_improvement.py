@@ -38,6 +38,9 @@ class NightlyImprovement:
     def perform_if_due(self, host: Host, now: datetime) -> None:
         """Improve if it was not done this night. What is wrong with it stops no other work: the next night tries
         again."""
+        if not host.config.self_improvement.enabled:
+            self.due_at = None  # no night is waited for
+            return
         if self.due_at is not None and now < self.due_at:
             return
         zone = ZoneInfo(host.config.business.timezone)
@@ -45,7 +48,7 @@ class NightlyImprovement:
         tonight = datetime.combine(local.date(), _HOUR, zone)
         self.due_at = tonight if local < tonight else tonight + timedelta(days=1)
         path, day = host.layout.state_dir / _FILE, local.date().isoformat()
-        if not host.config.self_improvement.enabled or local < tonight or _read_night(host)[0] == day:
+        if local < tonight or _read_night(host)[0] == day:
             return
         ensure_state_dir(host.layout.state_dir)
         _write_night(path, day, [])

@@ -2,29 +2,24 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Collection
 from pathlib import PurePosixPath
 
-from cleared.changes.record_sources import CommittedSource
 from cleared.changes.sync.unpushed_work import Step
-from cleared.domains.installed_domains import read_imported_files
 from cleared.git import Snapshot
 from cleared.workspace.location import Layout
 from cleared.workspace.watched_names import FAILED_FOLDER
 
 
 def list_files_aside(layout: Layout, snapshot: Snapshot, step: Step, taken: Collection[str]) -> dict[str, bytes]:
-    """Where the files lie from now on that a step has imported, and nobody else has. ``taken``: names of others."""
-    folder, known = (
-        f"{layout.processed_dir}/",
-        {f.sha256 for f in read_imported_files(CommittedSource(snapshot), layout)},
-    )
+    """Where the files lie from now on that a step has imported; who imports one again that others have imported, too,
+    imports nothing twice. ``taken``: names of others."""
+    folder = f"{layout.processed_dir}/"
     aside = {}
     for path in step.after.list_changes(step.before):
         is_new = path.startswith(folder) and step.before.find_entry(path) is None
         data = step.after.read_file(path) if is_new else None
-        if data is not None and hashlib.sha256(data).hexdigest() not in known:
+        if data is not None:
             wanted = f"{layout.import_dir}/{FAILED_FOLDER}/{path.removeprefix(folder)}"
             aside[find_free_name(snapshot, wanted, str(step.after.find_blob_id(path)), taken)] = data
     return aside

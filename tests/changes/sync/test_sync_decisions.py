@@ -197,6 +197,22 @@ def test_an_import_that_does_not_fit_is_left_out_with_what_rests_on_it(two: Two)
     other.in_order()
 
 
+def test_rows_that_were_known_and_are_taken_back_there_come_again(two: Two) -> None:
+    """The import of this clone took none, as shop.csv had them; now no file would have them any more."""
+    ws, other = two
+    shop = (other.root / "import/processed/shop.csv").read_bytes()
+    other.ok("import", "undo", "shop.csv", "--reason", "no")
+    other.ok("sync")
+    ws.drop("again.csv", shop)
+    ws.run("ingest")
+    (step,) = ws.json("sync")["steps"]
+    assert "whose import was taken back there" in step["left_out"], step
+    (ws.root / "import/failed/again.csv").rename(ws.root / "import/again.csv")
+    ws.run("ingest")
+    assert [e["description"] for e in ws.entries() if e["status"] == "pending-review"] == ["CAFE", "CORNER SHOP"]
+    ws.in_order()
+
+
 def test_an_import_that_was_taken_back_leaves_no_file_to_wait(two: Two) -> None:
     ws, other = two
     other.ok("queue", "approve", "2025-01-001")

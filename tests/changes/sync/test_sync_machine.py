@@ -94,7 +94,7 @@ class SyncMachine(RuleBasedStateMachine):
             "close": (month,),
             "reopen": (month,),
             "account": (f"599{few}", f"Account {other}"),
-            "row": (f"put{who}", "ABC"[one % 3], other),
+            "row": (f"put{who}", "ABC"[one % 3], other, f"for the {number}th time"),
             "event": (f"day {few}",),
             "task": (few, f"Task {other}"),
             "version": (few,),
