@@ -151,7 +151,8 @@ def add_workspace(
             is_rewritten=rewritten,
         )
         is_new = fleet_owner.add_workspace(fleet, database, said, now)
-        restore_calls(fleet, database, name, now)
+        for problem in restore_calls(fleet, database, name, now):
+            print_message(f"a call of a webhook is not restored: {problem}")
     if json:
         print_json(
             {"name": name, "books": said.books, "url": address, "branch": branch, "new": is_new, "clone": str(root)}

@@ -14,6 +14,7 @@ from cleared.base.errors import PolicyError
 from cleared.base.terminal import print_json, print_line, print_table
 from cleared.cli.options import JsonOption, read_clock
 from cleared.service.fleet import fleet_home
+from cleared.service.fleet.fleet_calls import list_waiting_calls
 from cleared.service.fleet.fleet_database import FleetDatabase
 from cleared.service.fleet.fleet_home import Fleet
 from cleared.service.fleet.fleet_records import WorkspaceRecord
@@ -96,6 +97,10 @@ def show_status(
             row["files"] = [
                 {"name": f.name, "sha256": f.digest, "at": format_iso(f.at)} for f in database.list_files(name)
             ]
+            row["calls"] = [
+                {"id": call.id, "agent": call.agent, "at": format_iso(call.received)}
+                for call in list_waiting_calls(database, name)[0]
+            ]
         else:
             row = to_builtins(read_fleet_status(fleet, database, read_clock().now()))
     if json:
@@ -107,8 +112,15 @@ def show_status(
         if key == "ended":
             value = ", ".join(f"{jobs} {outcome.replace('_', ' ')}" for outcome, jobs in value.items())
         if isinstance(value, list):
-            value = ", ".join(f"{escape_name(each['name'])} ({each['sha256'][:8]})" for each in value) or "none wait"
+            value = ", ".join(map(_name_waiting, value)) or "none wait"
         print_line(f"{key.replace('_', ' ')}: {value if value is not None else '-'}")
+
+
+def _name_waiting(each: Mapping[str, str]) -> str:
+    """A dropped file, or a call of a webhook."""
+    if "sha256" in each:
+        return f"{escape_name(each['name'])} ({each['sha256'][:8]})"
+    return f"{escape_name(each['id'])} ({escape_name(each['agent'])})"
 
 
 def read_status(fleet: Fleet, connections: KeptConnections) -> FleetStatus:

@@ -103,7 +103,9 @@ def test_an_opening_balance_that_no_file_says_is_typed(posted: Workspace) -> Non
             "Opening balance of 1010 booked" in send(server, page, "/books/opening", *typed, ("balance", "1000")).text
         )
         again = send(server, page, "/books/opening", *typed, ("balance", "1000"))
-        assert again.status == 409 and "the books hold 1,000.00 on account 1010" in again.text, "sent twice, booked once"
+        assert again.status == 409 and "the books hold 1,000.00 on account 1010" in again.text, (
+            "sent twice, booked once"
+        )
         assert len([each for each in posted.entries() if each["description"] == "Opening balance"]) == 1
         refused = send(server, page, "/books/opening", *typed[:1], ("account", "4010"), typed[2], ("balance", "1"))
         assert refused.status == 409 and "4010 is no bank account" in refused.text

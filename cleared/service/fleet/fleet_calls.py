@@ -100,13 +100,18 @@ def read_content(store: FileStore, workspace: str, digest: str, of: KeptCall | N
     return content
 
 
-def restore_calls(fleet: Fleet, database: FleetDatabase, workspace: str, now: datetime) -> int:
-    """Have the calls whose contents lie in the store done where the database has lost them; how many."""
-    store, found = FileStore(fleet.store), 0
+def restore_calls(fleet: Fleet, database: FleetDatabase, workspace: str, now: datetime) -> list[str]:
+    """Have the calls whose contents lie in the store done where the database has lost them; what is wrong with what
+    lies there."""
+    store, problems = FileStore(fleet.store), list[str]()
     for digest in store.list_files(calls_folder(workspace)):
-        content = read_content(store, workspace, digest)
-        found += add_row(database, workspace, KeptCall(content.agent, content.id, content.ordering_key, digest, now))
-    return found
+        try:
+            content = read_content(store, workspace, digest)
+        except WorkspaceError as error:
+            problems.append(str(error))
+            continue
+        add_row(database, workspace, KeptCall(content.agent, content.id, content.ordering_key, digest, now))
+    return problems
 
 
 def forget_calls(fleet: Fleet, workspace: str) -> None:

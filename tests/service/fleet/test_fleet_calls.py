@@ -88,9 +88,12 @@ def test_calls_of_a_lost_database_are_read_off_the_store(fleet: FleetOfOne) -> N
     fleet.query("DROP SCHEMA public CASCADE")
     fleet.query("CREATE SCHEMA public")
     fleet.owner.ok("init", "--database", fleet.database, "--store", read_fact(fleet.owner.home, "store"))
-    fleet.add()
+    (fleet.store / "calls/acme" / ("0" * 64)).write_text("no call")
+    assert "is not restored" in fleet.add().err
+    assert [call["id"] for call in fleet.owner.json("status", "acme")["calls"]] == ["m3", "m4"]
+    assert "calls: m3 (orders), m4 (orders)" in fleet.owner.ok("status", "acme").out
     fleet.work("one")
-    assert list_amounts(fleet) == ["3.00", "4.00"] and not list_kept(fleet)
+    assert list_amounts(fleet) == ["3.00", "4.00"] and [path.name for path in list_kept(fleet)] == ["0" * 64]
 
 
 def test_a_call_over_which_its_script_fails_is_a_card_with_its_body_and_holds_no_other(
