@@ -19,6 +19,8 @@ from cleared.service.fleet.job_queue import ask_for_job, open_queue
 from cleared.workspace.location import read_checkout
 
 _LOOK_SECONDS: Final = 1.0
+_LOOKS: Final = 30
+"""After so many, all heads are asked for again: a pooler before PostgreSQL may keep what is told from coming."""
 
 
 class DeskSync:
@@ -53,7 +55,9 @@ class DeskSync:
 
     def _follow(self, database: FleetDatabase) -> None:
         heads = database.list_heads()
-        while not self._ended.is_set():
+        for _ in range(_LOOKS):
+            if self._ended.is_set():
+                return
             self._said.pop("", None)
             for name, root in self._roots.items():
                 try:
