@@ -22,6 +22,7 @@ from cleared.books.ledger.bank_lines import (
     Outcome,
     iter_lines,
     iter_matches,
+    parse_duplicates,
     parse_imports,
     parse_outcomes,
     parse_undone,
@@ -122,6 +123,7 @@ class _Redone:
     def add_lines(self) -> None:
         """Stage the bank lines that it brought, and the files that these came from."""
         root = f"{self._bank.paths.bank_root}/"
+        known = {(each.file_sha256, each.account) for each in self._bank.imports}
         for path in self._after.list_paths(self._bank.paths.bank_root):
             account, _, name = path.removeprefix(root).partition("/")
             if not name or (data := self._cut(path)) is None:
@@ -135,7 +137,8 @@ class _Redone:
                     raise WorkConflict(f"the bank line {line.line_id} is another one there")
                 else:
                     self._known_lines.add(line.line_id)
-        known = {(each.file_sha256, each.account) for each in self._bank.imports}
+                    if (line.file_sha256, account) not in known:  # it stays where only the others' file is taken back
+                        self._bank.new_duplicates.append((line.file_sha256, line.row, line.line_id, ""))
         records: Sequence[ImportRecord] = parse_imports(self._cut(self._bank.paths.imports), self._bank.paths.imports)
         self._bank.new_imports += [each for each in records if (each.file_sha256, each.account) not in known]
 
@@ -258,14 +261,16 @@ class _Redone:
         """Stage what became of lines without an entry, files that were taken back, and balances that were compared."""
         paths = self._bank.paths
         taken_back = parse_undone(self._cut(paths.undone), paths.undone)
-        undone = {each.file_sha256 for each in taken_back}
+        undone, standing = ({each.file_sha256 for each in files} for files in (taken_back, self._bank.imports))
+        repeated = parse_duplicates(self._bank.source.read(paths.duplicates), paths.duplicates) if undone else {}
         had = parse_outcomes(self._before.read(paths.outcomes), paths.outcomes)
         for line_id, (outcome, reason) in parse_outcomes(self._cut(paths.outcomes), paths.outcomes).items():
             now = self._bank.find_outcome(line_id)
             if now is not None and now.outcome == outcome:
                 continue
             found = self._require_line(line_id)
-            if outcome == RELEASED and found.file_sha256 not in undone:
+            said_by = {found.file_sha256, *repeated.get(line_id, ())}
+            if outcome == RELEASED and not standing.isdisjoint(said_by - undone):
                 raise WorkConflict(f"a file of others has the bank line {line_id}, too; take the import back again")
             if now is not None and had.get(line_id, ("",))[0] != now.outcome:
                 raise WorkConflict(f"the bank line {line_id} was set aside there, too, in another way")

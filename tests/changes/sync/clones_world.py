@@ -178,7 +178,7 @@ class World:
             perform(ws, act)
         made = [name for _, name in _list_made(ws, f"{before}..HEAD")]
         self.seen[f"{act.what}{'' if made else ' refused'}"] += 1
-        if made:
+        if made and not (act.what == "row" and made[-1].startswith(f"{act.name} puts")):  # the run had no effect
             self._made[made[-1]] = act._replace(name=self._find_undone(ws)) if act.what == "undo" else act
 
     def _find_undone(self, ws: Workspace) -> str:

@@ -213,6 +213,25 @@ def test_rows_that_were_known_and_are_taken_back_there_come_again(two: Two) -> N
     ws.in_order()
 
 
+@pytest.mark.parametrize("is_there", [False, True])
+def test_a_row_of_two_files_stays_when_one_of_them_is_taken_back(two: Two, is_there: bool) -> None:
+    """Both clones have brought it. ``is_there``: who takes their file back knows of the other one."""
+    ws, other = two
+    tea = ("02/07/2025", "TEA", "-2.00")
+    for each, name, more in ((other, "theirs.csv", "CAKE"), (ws, "mine.csv", "BUN")):
+        each.drop(name, chase(tea, ("02/08/2025", more, "-3.00")))
+        each.run("ingest")
+        each.ok("sync")
+    if is_there:
+        other.ok("sync")
+    other.ok("import", "undo", "theirs.csv", "--reason", "no")
+    done = other.json("sync")
+    assert [bool(step["left_out"]) for step in done["steps"]] == ([] if is_there else [True])
+    standing = [e["description"] for e in other.entries() if e["status"] == "pending-review"]
+    assert sorted(standing) == sorted(["BUN", "CAFE", *([] if is_there else ["CAKE"]), "CORNER SHOP", "TEA"])
+    other.in_order()
+
+
 def test_an_import_that_was_taken_back_leaves_no_file_to_wait(two: Two) -> None:
     ws, other = two
     other.ok("queue", "approve", "2025-01-001")
