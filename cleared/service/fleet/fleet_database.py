@@ -216,12 +216,13 @@ class FleetDatabase:
         return {name: head for name, _, head in told}
 
     def list_due(self, now: datetime, limit: int) -> list[tuple[str, datetime]]:
-        """The workspaces that are due, and for whose due time no job was asked yet; longest due first."""
+        """The workspaces that are due, and for whose due time no job was asked yet, or whose jobs are gone; longest due
+        first."""
         return [
             (str(name), due)
             for name, due in self.run(
-                "SELECT name, due FROM fleet_workspaces WHERE due <= %s AND asked_due IS DISTINCT FROM due "
-                "ORDER BY due LIMIT %s",
+                "SELECT name, due FROM fleet_workspaces WHERE due <= %s AND (asked_due IS DISTINCT FROM due "
+                "OR NOT EXISTS (SELECT FROM procrastinate_jobs WHERE lock = name)) ORDER BY due LIMIT %s",
                 now,
                 limit,
             )

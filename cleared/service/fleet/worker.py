@@ -202,19 +202,9 @@ class FleetWorker:
             with suppress(ConnectorException):  # the database is away: look again
                 await app.job_manager.prune_stalled_workers(self._patience)
                 for job in await app.job_manager.get_stalled_jobs(seconds_since_heartbeat=self._patience):
-                    await self._retry(app, job)
-
-    async def _retry(self, app: App, job: Any) -> None:
-        from procrastinate.exceptions import ConnectorException
-        from procrastinate.jobs import Status
-
-        try:
-            await app.job_manager.retry_job(job)
-            await asyncio.to_thread(self._count_lost)
-            print_message(f"{job.lock}: a worker died at its job, which is done again")
-        except ConnectorException:  # another has done so, or the same is asked again already
-            with suppress(ConnectorException):
-                await app.job_manager.finish_job_by_id_async(job.id, Status.FAILED, delete_job=True)
+                    if await retry_job(app, job):
+                        await asyncio.to_thread(self._count_lost)
+                        print_message(f"{job.lock}: a worker died at its job, which is done again")
 
     # --- jobs --------------------------------------------------------------------------------------------------
 
@@ -238,6 +228,22 @@ class FleetWorker:
     def _count_lost(self) -> None:
         with suppress(ClearedError), FleetDatabase.connect(self._fleet.database) as database:
             count_outcome(database, "lost")
+
+
+async def retry_job(app: App, job: Any) -> bool:
+    """Put the job of a dead worker back into the queue; False where it is there, or the same was asked again."""
+    from procrastinate.exceptions import ConnectorException, UniqueViolation
+    from procrastinate.jobs import Status
+
+    try:
+        await app.job_manager.retry_job(job)
+        return True
+    except UniqueViolation:  # the same was asked again, and waits
+        with suppress(ConnectorException):
+            await app.job_manager.finish_job_by_id_async(job.id, Status.FAILED, delete_job=True)
+    except ConnectorException:  # another has done so, and it waits; or the database is away
+        pass
+    return False
 
 
 class _LineHandler(logging.Handler):

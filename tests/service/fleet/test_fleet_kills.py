@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import signal
 from pathlib import Path
 
 from fleets import FleetOfOne, end
-from harness import chase
+from harness import CLOCK, chase
 from held_pushes import hold_push
+from procrastinate import PsycopgConnector
 from running import eventually
 from synced import tip_of
 
+from cleared.service.fleet.job_queue import make_app
 from cleared.service.fleet.local_postgres import LocalPostgres
+from cleared.service.fleet.worker import retry_job
 from cleared.workspace.lock import read_holder
 
 POST = 'journal_add_double("2025-02-09", "slow", 5070, 1010, "1.00")\n1\n'
@@ -64,6 +68,32 @@ def test_a_worker_that_was_paused_is_stopped_by_the_fence(fleet: FleetOfOne) -> 
     assert "pushed meanwhile" in end(first)
     assert tip_of(fleet.shared) == tip
     assert [entry["description"] for entry in fleet.fetch().entries()] == ["slow"]
+
+
+def test_a_job_that_is_lost_is_asked_for_again(fleet: FleetOfOne) -> None:
+    """The queue alone has lost it: what is due stays due."""
+    fleet.work(at=CLOCK)
+    fleet.query("UPDATE fleet_workspaces SET due = %s, asked_due = %s", CLOCK, CLOCK)
+    fleet.work(at=CLOCK)
+    assert fleet.query("SELECT asked_due IS NULL AND due > %s FROM fleet_workspaces", CLOCK) == [(True,)]
+
+
+def test_who_finds_a_dead_worker_s_job_second_leaves_it(fleet: FleetOfOne, tmp_path: Path) -> None:
+    """Several workers look for such jobs at once, and one of them has put it back into the queue."""
+    fleet.worker("one")
+    _drop(fleet, tmp_path, 0)
+    fleet.query("UPDATE procrastinate_jobs SET status = 'doing'")
+
+    async def find_twice() -> None:
+        async with make_app(PsycopgConnector(conninfo=fleet.database)).open_async() as app:
+            (job,) = await app.job_manager.get_stalled_jobs(seconds_since_heartbeat=1)
+            for _ in range(2):
+                await retry_job(app, job)
+
+    asyncio.run(find_twice())
+    assert fleet.query("SELECT status FROM procrastinate_jobs") == [("todo",)]
+    fleet.work()
+    assert [entry["amount"] for entry in fleet.fetch().entries()] == ["1.00"]
 
 
 def _find_run(state: Path) -> int | None:
