@@ -164,14 +164,17 @@ class FleetOfOne:
     def worker(self, name: str = "one") -> Machine:
         """A worker that is trusted."""
         if name not in self._workers:
-            machine = Machine(self._folder / name)
-            key = self.owner.json("trust")
-            owner = read_owner(self.owner.home)
-            machine.ok("join", "--database", self.database, "--store", str(self.store), "--owner", owner)
-            (new,) = [row for row in self.owner.json("trust") if row not in key]
-            self.owner.ok("trust", str(new["key"]))
-            self._workers[name] = machine
+            self.take_in(name, Machine(self._folder / name))
         return self._workers[name]
+
+    def take_in(self, name: str, machine: Machine) -> None:
+        """Let a machine be a worker."""
+        key = self.owner.json("trust")
+        owner = read_owner(self.owner.home)
+        machine.ok("join", "--database", self.database, "--store", str(self.store), "--owner", owner)
+        (new,) = [row for row in self.owner.json("trust") if row not in key]
+        self.owner.ok("trust", str(new["key"]))
+        self._workers[name] = machine
 
     def end_all(self) -> None:
         """Let no worker outlive its test, however that ended."""
