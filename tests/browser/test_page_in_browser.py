@@ -90,7 +90,7 @@ def test_what_comes_meanwhile_appears_without_a_reload(visit: Visit, posted: Wor
     posted.run("ingest")
     expect(page.get_by_text("3 cards to decide")).to_be_visible()
     assert page.evaluate("window.stays"), "the page was not loaded again"
-    expect(page.locator("#split .left")).to_have_text("1500.00 left to place")
+    expect(page.locator("#split .left")).to_have_text("1,500.00 left to place")
     held: list[Route] = []
     page.route("**/queue", lambda route: held.append(route) if is_live(route.request) else route.continue_())
     with page.expect_request(is_live):
@@ -100,7 +100,7 @@ def test_what_comes_meanwhile_appears_without_a_reload(visit: Visit, posted: Wor
         held[0].continue_()
     page.get_by_text("Several accounts").click()
     page.get_by_label("Amount 1").fill("500")
-    expect(page.get_by_text("1000.00 left to place")).to_be_visible()
+    expect(page.get_by_text("1,000.00 left to place")).to_be_visible()
     expect(page.get_by_text("3 cards to decide")).to_be_visible()
     visit.assert_clean()
 

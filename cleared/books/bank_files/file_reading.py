@@ -101,8 +101,7 @@ def _detect_among(name: str, data: bytes, config: Config, importers: Mapping[str
     raise ImportFileError(
         f"no known format has its columns, {quote_columns(header[1]) or 'which cannot be made out'}",
         place=Place(line=header[0]),
-        remedy="Say what they mean: cleared bank add FILE; or describe the format in config.yaml under "
-        "import.profiles: a name, `columns:` with date, description and amount, and `date_format:`",
+        remedy="Say what they mean: cleared bank add FILE",
     )
 
 

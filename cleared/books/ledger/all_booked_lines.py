@@ -49,7 +49,8 @@ class AllBookedLines:
         return chain.from_iterable(_book_lines(part.items.values(), self.banks) for part in self.parts)
 
     def iter_of_amount(self, amount: Decimal) -> Iterator[BookedLine]:
-        return chain.from_iterable(part.recall(_list_of_amount, self.banks, amount) for part in self.parts)
+        sized = chain.from_iterable(part.group(list_sizes).get(abs(amount), ()) for part in self.parts)
+        return (line for line in _book_lines(sized, self.banks) if line.amount == amount)
 
     def list_decided(self, key: GroupKey) -> list[BookedLine]:
         """The lines of a payee and direction that persons decided."""
@@ -80,11 +81,6 @@ def iter_lines_with(part: LinePart, banks: frozenset[int], words: str) -> Iterat
 
 def _book_lines(standing: Iterable[Entry], banks: Collection[int]) -> Iterator[BookedLine]:
     return (line for each in standing if (line := book_line(each, banks)) is not None)
-
-
-def _list_of_amount(part: LinePart, banks: frozenset[int], amount: Decimal) -> list[BookedLine]:
-    found = part.group(list_sizes).get(abs(amount), ())
-    return [line for line in _book_lines(found, banks) if line.amount == amount]
 
 
 def _list_decided(part: LinePart, banks: frozenset[int], key: GroupKey) -> list[BookedLine]:

@@ -61,6 +61,7 @@ class BookFacts:
     """The bank's lines are read by one thread at a time."""
     _months_read: set[str] = field(default_factory=set)
     _learned: dict[str, LearnedRow | None] = field(default_factory=dict)
+    _suggested: dict[str, Suggestion | None] = field(default_factory=dict)
 
     @property
     def entries(self) -> Mapping[str, Entry]:
@@ -181,6 +182,11 @@ class BookFacts:
 
     def suggestion_of(self, card: Card) -> Suggestion | None:
         """The account that earlier decisions suggest for a card that waits, if it can take one."""
+        if card.id not in self._suggested:
+            self._suggested[card.id] = self._suggest(card)
+        return self._suggested[card.id]
+
+    def _suggest(self, card: Card) -> Suggestion | None:
         open_line = self._open_line_of(card)
         if open_line is None:
             return None

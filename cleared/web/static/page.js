@@ -151,7 +151,8 @@ function showLeft(form) {
   let left = toCents(form.dataset.whole, places);
   for (const field of form.querySelectorAll("[name=part_amount]")) left -= toCents(field.value, places);
   const digits = String(left < 0n ? -left : left).padStart(places + 1, "0");
-  const text = places ? `${digits.slice(0, -places)}.${digits.slice(-places)}` : digits;
+  const units = digits.slice(0, digits.length - places).replace(/\B(?=(\d{3})+$)/g, form.dataset.thousands);
+  const text = places ? `${units}.${digits.slice(-places)}` : units;
   form.querySelector(".left").textContent = left < 0n ? `${text} too much` : `${text} left to place`;
 }
 const showAllLeft = () => document.querySelectorAll("form[data-whole]").forEach(showLeft);

@@ -51,14 +51,13 @@ def test_the_format_given_or_declared_decides() -> None:
         detect_format("a.csv", CHECKING.encode(), config(MINE, accounts=both))
 
 
-def test_B10_no_matching_format_shows_the_header_and_how_to_add_a_profile() -> None:
+def test_B10_no_matching_format_shows_the_header_and_how_to_say_what_it_means() -> None:
     with pytest.raises(ImportFileError) as caught:
         detect_format("a.csv", b"\nDatum,Text,\x1b[31mBetrag\n1,2,3\n", config())
     error = caught.value
     assert error.place is not None and error.place.line == 2
     assert "Datum, Text, " in error.message and "\x1b" not in error.message
-    assert "cleared bank add" in (error.remedy or "")
-    assert "import.profiles" in (error.remedy or "")
+    assert error.remedy == "Say what they mean: cleared bank add FILE"
 
 
 def test_B10_an_unknown_format_names_the_known_ones() -> None:
