@@ -12,6 +12,7 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+from urllib.error import URLError
 from urllib.request import urlopen
 
 import psycopg
@@ -87,6 +88,15 @@ class Composed:
         return {name: process.wait(SECONDS) for name, process in self._running.items()}
 
 
+def answers(url: str) -> bool:
+    """Whether the page is there: the owner serves it once all workers are in."""
+    try:
+        with urlopen(url) as answer:
+            return bool(answer.status == 200)
+    except URLError:
+        return False
+
+
 @pytest.fixture
 def composed(cluster: LocalPostgres, plain_environment: None) -> Iterator[Composed]:
     with psycopg.connect(cluster.url, autocommit=True) as db:
@@ -116,8 +126,7 @@ def test_what_the_compose_file_starts_is_a_fleet(composed: Composed, tmp_path: P
         composed.start(name)
     owner = Machine(dict(composed.mounts("owner"))["/keys"])
     eventually(lambda: composed.is_healthy("owner") and owner.json("status")["alive"] == 3)
-    with urlopen(f"http://127.0.0.1:{composed.port}/healthz") as answer:
-        assert answer.status == 200
+    eventually(lambda: answers(f"http://127.0.0.1:{composed.port}/healthz"))
     (tmp_path / "shop.csv").write_text(chase(("02/05/2025", "CORNER SHOP", "-5.00")))
     owner.ok("drop", "acme", str(tmp_path / "shop.csv"))
     eventually(lambda: not owner.json("status", "acme")["files"])
