@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import Any, Final, Literal
 
@@ -132,12 +133,25 @@ def _refuse_unattested(
 
 
 def _refuse_own_content(repo: Repository, commit: str, parents: Sequence[str], managed: ManagedFiles) -> None:
-    """Raises ``WorkConflict`` for a merge in which somebody has put what neither side has; files to which both sides
-    only add are judged by what they hold in the end."""
+    """Raises ``WorkConflict`` for a merge in which somebody has put what neither side has, or left out a line of one;
+    files to which both sides only add are judged by what they hold in the end."""
     merged = Snapshot(repo, commit)
     sides = [Snapshot(repo, parent) for parent in parents]
     if len(sides) < 2:
         raise WorkConflict(f"{commit[:10]} is a second beginning of the books")
+    base = Snapshot(repo, repo.find_common_ancestor(*parents[:2]))
     for path in merged.list_changes(sides[0]):
-        if not managed.has_path(path) and merged.find_blob_id(path) not in [s.find_blob_id(path) for s in sides]:
+        if managed.has_path(path) or merged.find_blob_id(path) in [s.find_blob_id(path) for s in sides]:
+            continue
+        if not _is_joined(*(each.read_file(path) for each in (base, *sides[:2], merged))):
             raise WorkConflict(f"{commit[:10]} merges, and somebody has joined {path} by hand")
+
+
+def _is_joined(old: bytes | None, ours: bytes | None, theirs: bytes | None, merged: bytes | None) -> bool:
+    """Whether a file has what both sides made of it, line by line, as git joins them; a line that both added, once or
+    twice."""
+    b, o, t, m = (Counter((data or b"").splitlines()) for data in (old, ours, theirs, merged))
+    return all(
+        m[line] == o[line] + t[line] - b[line] or (m[line] == max(o[line], t[line]) and min(o[line], t[line]) > b[line])
+        for line in {*b, *o, *t, *m}
+    )

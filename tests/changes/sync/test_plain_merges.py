@@ -75,3 +75,33 @@ def test_a_merge_that_is_in_order_is_no_matter(two: Two) -> None:
     ws.ok("journal", "add", "2025-03-06", "more", "5070=3", "1010=-3")
     ws.ok("sync")
     ws.in_order()
+
+
+@pytest.mark.parametrize("is_altered", [False, True])
+def test_a_file_that_git_has_joined_is_no_matter(two: Two, is_altered: bool) -> None:
+    """Each has changed another line of it. What somebody has put into the merge beside that stays theirs to explain."""
+    ws, other, _ = two
+    lines = [f"line {n}" for n in range(9)]
+    ws.put("notes.md", "\n".join(lines))
+    ws.commit("notes.md")
+    ws.ok("sync")
+    other.ok("sync")
+    for each, line in ((other, 1), (ws, 7)):
+        each.put("notes.md", "\n".join([*lines[:line], each.root.name, *lines[line + 1 :]]))
+        each.commit("notes.md")
+    other.ok("sync")
+    ws.git("pull", "-q", "--no-rebase", "--no-edit")
+    if is_altered:
+        ws.put("notes.md", ws.read("notes.md") + "\nmore")
+        ws.git("commit", "-q", "-a", "--amend", "--no-edit")
+    joined = ws.read("notes.md")
+    other.ok("journal", "add", "2025-02-05", "theirs", "5070=1", "1010=-1")
+    other.ok("sync")
+    if is_altered:
+        with unchanged(ws):
+            refused(ws("sync"), 3, "notes.md by hand")
+        return
+    ws.ok("sync")
+    ws.in_order()
+    kept = ws.git("log", "--format=%H", "--all", "--", "notes.md").split()
+    assert ws.read("notes.md") == joined or any(ws.git("show", f"{c}:notes.md") == joined for c in kept)
