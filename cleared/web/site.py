@@ -59,6 +59,8 @@ class Decided(Struct, frozen=True):
 _MAX_TITLE: Final = 60
 _PATIENCE: Final = 30.0
 """Seconds for which reading ahead waits, at most, until nobody waits for a page."""
+_QUIET: Final = 0.5
+"""Seconds without anybody who asks before something is read ahead: who comes at the start waits for one page alone."""
 
 
 class Site:
@@ -156,6 +158,7 @@ class Site:
         """Somebody waits for a page meanwhile."""
         with self._waiting:
             self._asked += 1
+            self._waiting.notify_all()
         try:
             yield
         finally:
@@ -176,7 +179,9 @@ class Site:
 
     def _wait_until_free(self) -> None:
         with self._waiting:
-            self._waiting.wait_for(lambda: not self._asked, _PATIENCE)
+            while self._waiting.wait_for(lambda: self._asked, _QUIET):
+                if not self._waiting.wait_for(lambda: not self._asked, _PATIENCE):
+                    return
 
     def read_last_act(self) -> LastAct | None:
         """What undo would take back; looked for again only when there is another commit."""
