@@ -25,6 +25,8 @@ from synced import run_git
 from world import World
 
 from cleared.base.clock import format_iso
+from cleared.base.errors import ClearedError
+from cleared.base.terminal import print_message
 from cleared.service.fleet import fleet_home, worker
 from cleared.service.fleet.job_queue import JobKind
 from cleared.service.fleet.worker import FleetWorker
@@ -192,6 +194,9 @@ class YearOfFleet:
             if left != last:
                 last, since = left, time.monotonic()
             assert time.monotonic() - since < STALLED, (left, self.owner.json("list"))
+            for machine in self.machines:  # as the system starts a service again that has ended
+                if self.running[machine.home].poll() is not None:
+                    self.running[machine.home] = self._start(machine)
             time.sleep(0.05)
 
     def end(self) -> str:
@@ -235,5 +240,9 @@ def run_worker() -> int:
     """The process of a worker: the clock's file."""
     clock = ClockFile(Path(sys.argv[1]))
     worker._LOOK_SECONDS = 0.1  # type: ignore[misc]  # a jump is seen at once
-    JumpedWorker(fleet_home.read_fleet(), clock, patience=float(PATIENCE)).run()
+    try:
+        JumpedWorker(fleet_home.read_fleet(), clock, patience=float(PATIENCE)).run()
+    except ClearedError as error:  # the database was away when it began
+        print_message(str(error))
+        return int(error.exit_code)
     return 0
