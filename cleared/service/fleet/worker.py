@@ -255,7 +255,11 @@ class _LineHandler(logging.Handler):
 
 def show_library_log() -> None:
     """Have the libraries of the queue say what is wrong, as this program does."""
-    for name, level in (("procrastinate", logging.CRITICAL), ("procrastinate.worker", logging.WARNING)):
+    for name, level in (
+        ("procrastinate", logging.CRITICAL),
+        ("procrastinate.worker", logging.WARNING),
+        ("asyncio", logging.ERROR),  # such as a job whose end could not be written down, as the database was away
+    ):
         log = logging.getLogger(name)
         log.handlers, log.propagate = [_LineHandler(level)], False
     logging.getLogger("psycopg.pool").disabled = True  # what is away is said once, by who looks for what is due
