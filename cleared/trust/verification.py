@@ -13,6 +13,7 @@ from cleared.base.errors import Place, PolicyError
 from cleared.base.file_source import FileSource
 from cleared.trust import trust_store
 from cleared.trust.approval_record import (
+    CONFIG,
     QUARANTINED,
     WORKSPACE,
     ApprovalRecord,
@@ -25,12 +26,14 @@ from cleared.trust.approval_record import (
     try_parse_record,
 )
 from cleared.trust.keys import own_public_key, run_public_key
+from cleared.trust.reviewers import review_rules
 from cleared.trust.workspace_pin import WorkspaceIdentity, identify_workspace
 from cleared.workspace.template import was_shipped
 
 UNTRUSTED: Final = "with a key that is not trusted on this machine"
 UNPINNED: Final = "this clone is not trusted on this machine yet"
 COPIED: Final = "this is a copy of another clone, and not trusted on this machine yet"
+BY_BOOKKEEPER: Final = "with the key of a bookkeeper, who approves nothing here"
 OLDER: Final = "it is older than the last that was made on this machine"
 TRUST_DOUBTS: Final = frozenset({UNTRUSTED, UNPINNED, COPIED})
 """The doubts that ``cleared trust`` removes."""
@@ -220,16 +223,25 @@ class Approvals(Struct, eq=False):
             return self.identity.problem.message
         if not self.identity.pinned:
             return COPIED if self.identity.copy_of else UNPINNED
-        return "" if self.trusts_approver(record.key) else UNTRUSTED
+        return self.find_approver_doubt(record.key)
 
-    def trusts_approver(self, key: str) -> bool:
-        """Whether this key may approve here: the own one, and those that somebody on this machine trusts."""
-        return key in self.trust.keys or key == self._own_key()
+    def find_approver_doubt(self, key: str) -> str:
+        """Why this key may not approve here; empty for the own one, and those that somebody on this machine trusts.
+
+        A bookkeeper's never may: by the settings here, which need no trust to restrict, and by those that counted last
+        on this machine, so that whoever can push does not push away what restricts them.
+        """
+        here = try_parse_record(self.source.read(CONFIG))
+        policies = (here.policy if here is not None else {}, self.trust.settings.get("policy", {}))
+        for rules in [review_rules(each) for each in policies if each.get("bookkeepers")]:
+            if key in rules.reviewers and key not in rules.approvers:
+                return BY_BOOKKEEPER
+        return "" if key in self.trust.keys or key == self._own_key() else UNTRUSTED
 
     def may_have_approved(self, record: ApprovalRecord) -> bool:
         """Whether a record counted when it was made, as far as this machine can tell; it may have been replaced since.
         In a clone that nobody has trusted yet, each that is genuine."""
-        is_known = not self.identity.pinned or self.trusts_approver(record.key)
+        is_known = not self.identity.pinned or not self.find_approver_doubt(record.key)
         return is_known and record.workspace == self.workspace and record.is_genuine
 
     def trusts_run(self, key: str) -> bool:

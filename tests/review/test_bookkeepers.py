@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from harness import Workspace, refused, unchanged
+from harness import Workspace, refused, take_ok, unchanged
 from reviewers import People
 
 from cleared.changes.decisions.authorization import Authorization
@@ -52,10 +52,23 @@ def test_somebody_is_left_who_approves(people: People) -> None:
 def test_what_a_bookkeeper_approved_with_a_program_of_their_own_is_found(
     people: People, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It counts on no machine but theirs."""
+    """It counts on no machine, also not on one that trusts their key."""
     with monkeypatch.context() as patch:
         patch.setattr(Authorization, "require_approver", lambda self: None)
         people.ok("ben", "agent", "approve", "P1")
     found = people("ana", "check", "--json").json["violations"]
     assert any("with a key of nobody who approves here" in each["message"] for each in found), found
-    assert people("ana", "agent", "run", "hello").code == 3
+    why = "a bookkeeper, who approves nothing here"
+    refused(people("ana", "agent", "run", "hello"), 3, why, "agent propose hello")
+    with people.at_the_keyboard("ana"):
+        take_ok(people.ws, "trust", "--yes")
+    refused(people("ana", "agent", "run", "hello"), 3, why)
+    with monkeypatch.context() as patch:
+        for check in ("require_approver", "_require_self_included"):
+            patch.setattr(Authorization, check, lambda *_: None)
+        with people.at_the_keyboard("ben"):
+            take_ok(people.ws, "trust", "--yes")
+        people("ben", "config", "set", "bookkeepers", "[]")
+    assert '"bookkeepers"' not in people.ws.read("agents/approvals/config.json")
+    with unchanged(people.ws):
+        refused(people("ana", "agent", "run", "ingest"), 3, why)

@@ -70,8 +70,8 @@ def _find_problem(repo: Repository, approvals: Approvals, commit: CommitInfo, ke
     record = try_parse_record(before.read_file(passkey_path(key)))
     if record is None or read_passkey(record) is None or not record.is_genuine or record.workspace != books:
         return "its passkey was not registered in these books"
-    if approvals.identity.pinned and not approvals.trusts_approver(record.key):
-        return f"{record.by} registered its passkey, with a key that is not trusted on this machine"
+    if approvals.identity.pinned and (doubt := approvals.find_approver_doubt(record.key)):
+        return f"{record.by} registered its passkey, {doubt}"
     return ""
 
 
