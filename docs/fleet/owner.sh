@@ -1,9 +1,9 @@
 #!/bin/sh
 # The owner of the fleet: makes it and its workspaces where there are none, lets the workers in, and serves the page.
-# Said again, each step finds that it was done.
+# Said again, each step finds that it was done; a worker is let in once, so one that was revoked stays out.
 set -eu
 
-mkdir -p "$GIT" "$TOLD" "$CLEARED_HOME/made"
+mkdir -p "$GIT" "$TOLD" "$CLEARED_HOME/made" "$CLEARED_HOME/let-in"
 owner=$(cleared fleet init --database "$DATABASE" --store "$FILES" | grep -o 'ed25519:.*')
 
 for name in $WORKSPACES; do
@@ -22,6 +22,10 @@ done
 echo "$owner" > "$TOLD/owner"
 for worker in $WORKERS; do
     until [ -s "$TOLD/$worker" ]; do sleep 1; done
-    cleared fleet trust "$(cat "$TOLD/$worker")" > /dev/null
+    if ! cmp -s "$TOLD/$worker" "$CLEARED_HOME/let-in/$worker"; then
+        cp "$TOLD/$worker" "$CLEARED_HOME/let-in/$worker.new"
+        cleared fleet trust "$(cat "$CLEARED_HOME/let-in/$worker.new")" > /dev/null
+        mv "$CLEARED_HOME/let-in/$worker.new" "$CLEARED_HOME/let-in/$worker"
+    fi
 done
 exec cleared fleet server --port "$PORT"

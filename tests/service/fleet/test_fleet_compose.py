@@ -133,8 +133,14 @@ def test_what_the_compose_file_starts_is_a_fleet(composed: Composed, tmp_path: P
     assert owner.json("status")["problems"] == 0
     desk = Workspace(owner.home / "fleet/desk/acme")
     eventually(lambda: "CORNER SHOP" in desk.git("log", "-p", "--all", "--", "books"))
+    revoked = owner.json("trust")[0]["key"]
+    owner.ok("trust", "--revoke", revoked)
     ended = composed.end()
-    assert set(ended.values()) <= {0, -signal.SIGTERM}, ended
+    assert set(ended.values()) <= {0, 3, -signal.SIGTERM}, ended
+
+    composed.start("owner")
+    eventually(lambda: answers(f"http://127.0.0.1:{composed.port}/healthz"))
+    assert {each["key"]: each["trusted"] for each in owner.json("trust")}[revoked] is False
 
 
 def test_the_image_has_what_its_commands_name() -> None:
