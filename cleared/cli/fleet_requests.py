@@ -15,7 +15,7 @@ from cleared.changes.host import current_user
 from cleared.cli.fleet_status import NameArgument, open_fleet
 from cleared.cli.options import JsonOption, parse_payload, read_clock
 from cleared.service.fleet import job_queue
-from cleared.service.fleet.fleet_calls import calls_folder, list_waiting_calls, save_call_result
+from cleared.service.fleet.fleet_calls import KeptCall, calls_folder, list_waiting_calls, save_call_result
 from cleared.service.fleet.fleet_records import DroppedFile, Request
 from cleared.service.fleet.object_store import FileStore
 from cleared.triggers.webhook_calls import CallState
@@ -72,6 +72,7 @@ def look_at_workspaces(
     with open_fleet() as (fleet, database), job_queue.open_queue(fleet.database) as queue:
         for name in names:
             database.read_workspace(name)
+        for name in names:
             job_queue.ask_for_job(queue, name, "push", "")
     print_line(f"{count_noun(len(names), 'workspace')} will be looked at.")
 
@@ -90,12 +91,15 @@ def drop_files(
         database.read_workspace(name)
         job_queue.refuse_full_queue(database)
         store, dropped = FileStore(fleet.store), []
-        for path in files:
-            try:
-                data = path.read_bytes()
-            except OSError as error:
-                raise UsageError(f"{path} cannot be read: {error.strerror or error}") from None
-            file = DroppedFile(store.put_file(data), path.name, read_clock().now())
+        try:  # all of them before the first is handed in
+            contents = [(path.name, path.read_bytes()) for path in files]
+        except OSError as error:
+            raise UsageError(
+                f"{error.filename} cannot be read: {error.strerror or error}; nothing was handed in",
+                remedy="Name files that are there, and yours to read.",
+            ) from None
+        for file_name, data in contents:
+            file = DroppedFile(store.put_file(data), file_name, read_clock().now())
             dropped.append((file, database.add_file(name, file, current_user(), again=again)))
         with job_queue.open_queue(fleet.database) as queue:
             for file, _ in dropped:
@@ -126,6 +130,7 @@ def withdraw_files(
     refuse_in_job()
     with open_fleet() as (fleet, database):
         database.read_workspace(name)
+        named: list[tuple[list[DroppedFile], list[KeptCall]]] = []
         for text in files:
             found = [f for f in database.list_files(name) if f.name == text or (text and f.digest.startswith(text))]
             calls = [call for call in list_waiting_calls(database, name)[0] if call.id == text]
@@ -133,8 +138,10 @@ def withdraw_files(
                 what = "several files or calls" if found or calls else "no file and no call"
                 raise UsageError(
                     f"{what} of {name} that wait are called {escape_name(text)!r}",
-                    remedy=f"See: cleared fleet status {name}.",
+                    remedy=f"See: cleared fleet status {name}. Nothing was taken back.",
                 )
+            named.append((found, calls))
+        for found, calls in named:
             for file in found:
                 database.remove_file(name, file)
             for call in calls:

@@ -56,9 +56,11 @@ class FileStore:
         return [name for _, name in sorted(names) if _DIGEST.fullmatch(name)]
 
     def remove_file(self, digest: str, folder: str) -> None:
-        """Forget a file, also where it is not there."""
+        """Forget a file, also where it is not there, and where it is none of this store's."""
         import obstore
 
+        if _DIGEST.fullmatch(digest) is None:  # somebody wrote that into the database
+            return
         try:
             obstore.delete(self._store, _join(folder, digest))
         except FileNotFoundError:

@@ -108,7 +108,8 @@ class WorkerClone:
                 raise PolicyError(
                     f"a worker that was revoked has pushed: {said.subject[:80]}",
                     place=Place(self._url),
-                    remedy="Look at it: cleared check, in a clone of yours. Take its key to the git host away.",
+                    remedy="Take its key to the git host away, and look at what it did: git log, in a clone of yours. "
+                    "Then take the history as it is: cleared fleet add NAME GIT-URL --rewritten.",
                 )
 
     def _remove_untracked(self, repo: Repository) -> None:

@@ -100,6 +100,11 @@ def test_a_worker_that_was_revoked_does_nothing_any_more(fleet: FleetOfOne, tmp_
     assert stolen.process("agent", "run", "ingest", env=home).code == 0
     run_git(stolen.root, "push", "-q", "origin", "HEAD:main")
     _refused(fleet, "a worker that was revoked has pushed", "two")
+    assert "add NAME GIT-URL --rewritten" in fleet.row()["problem"]
+    fleet.owner.ok("add", "acme", str(fleet.shared), "--rewritten")
+    fleet.make_due(CLOCK)
+    fleet.work("two", CLOCK)
+    assert fleet.row()["problem"] == "" and len(fleet.fetch().entries()) == 5
 
 
 def test_a_database_that_is_away_is_said(fleet: FleetOfOne, tmp_path: Path) -> None:
@@ -168,7 +173,11 @@ def test_an_owner_takes_over_a_history_that_was_rewritten(fleet: FleetOfOne) -> 
 def test_what_waits_is_not_forgotten_in_passing(fleet: FleetOfOne, tmp_path: Path) -> None:
     (tmp_path / "bad.csv").write_text("no bank has this\n")
     (tmp_path / "january.csv").write_text(JANUARY)
-    fleet.owner.ok("drop", "acme", str(tmp_path / "bad.csv"), str(tmp_path / "january.csv"))
+    both = [str(tmp_path / name) for name in ("bad.csv", "january.csv")]
+    done = fleet.owner("drop", "acme", *both, str(tmp_path / "none.csv"))
+    assert done.code == 2 and "none.csv cannot be read" in done.err and not fleet.owner.json("status", "acme")["files"]
+    fleet.owner.ok("drop", "acme", *both)
+    assert fleet.owner("withdraw", "acme", "bad.csv", "none.csv").code == 2
     refused = fleet.owner("remove", "acme")
     assert refused.code == 3 and "2 files, runs and calls of acme wait still: bad.csv" in refused.err
     (kept,) = [path for path in fleet.store.iterdir() if b"no bank" in path.read_bytes()]
