@@ -1,4 +1,5 @@
-"""What the history says was withdrawn: an agent was disabled, a passkey removed, a starter replaced or removed.
+"""What the history says was withdrawn: an agent was disabled, a passkey removed, a starter replaced or removed, older
+settings replaced.
 
 Whoever can push can bring the records back as they were, and a clone may get both commits at once. So each commit since
 the last look counts, and what was withdrawn is kept outside of the repository.
@@ -17,7 +18,7 @@ from cleared.git import Repository, Snapshot, history
 from cleared.git.history import CommitInfo, read_recent_commits
 from cleared.git.object_reader import is_oid
 from cleared.trust import trust_store
-from cleared.trust.approval_record import FOLDER, try_parse_record
+from cleared.trust.approval_record import FOLDER, digest_of, try_parse_record
 from cleared.trust.passkey_records import FOLDER as PASSKEYS
 from cleared.trust.passkey_records import read_passkey
 from cleared.trust.trust_store import Trust
@@ -42,7 +43,7 @@ def notice_withdrawals(host: Host, snapshot: Snapshot) -> None:
     seen = read_noticed_commit(host)
     if snapshot.commit is None or snapshot.commit == seen or not approvals.workspace:
         return
-    trust = trust_store.load_trust(approvals.workspace)
+    trust = approvals.trust
     if _add_withdrawals(trust, host, approvals, snapshot, seen):
         trust.save()
     _open_note(host).write(_NAME, snapshot.commit.encode("ascii"))
@@ -52,13 +53,13 @@ def read_noticed_trust(host: Host, repo: Repository, workspace: str) -> Trust:
     """What this user trusts of these books, without what the commits up to the last one have withdrawn: as a run would
     find it. Nothing is noted, so it may be asked without the writer lock. Raises ``WorkspaceError`` where git cannot
     read the commits."""
-    trust = trust_store.load_trust(workspace)
     snapshot, seen = Snapshot(repo, repo.find_head()), read_noticed_commit(host)
     if snapshot.commit is not None and snapshot.commit != seen:
         approvals = Approvals(CommittedSource(snapshot), host.root, {})
         if workspace and approvals.workspace == workspace:
-            _add_withdrawals(trust, host, approvals, snapshot, seen)
-    return trust
+            _add_withdrawals(approvals.trust, host, approvals, snapshot, seen)
+            return approvals.trust
+    return trust_store.load_trust(workspace)
 
 
 def _open_note(host: Host) -> SealedFiles:
@@ -71,9 +72,12 @@ def read_noticed_commit(host: Host) -> str:
 
 
 def _add_withdrawals(trust: Trust, host: Host, approvals: Approvals, snapshot: Snapshot, seen: str) -> bool:
-    """Take out of ``trust`` what the commits from ``seen`` to this one have withdrawn; whether there was anything."""
+    """Take out of ``trust``, by which ``approvals`` judges, what the commits from ``seen`` to this one have withdrawn;
+    whether there was anything."""
     now, head = format_iso(host.clock.now()), snapshot.commit
-    withdrawn, barred = set(trust.withdrawn), dict(trust.barred)
+    withdrawn, barred = trust.withdrawn, trust.barred
+    before_it = (set(withdrawn), dict(barred), dict(trust.newest))
+    walked: set[str] = set()
     assert head is not None
     for path, before, after in _iter_changes(host, snapshot.repo, head, seen):
         if not path.startswith(f"{FOLDER}/"):
@@ -85,19 +89,25 @@ def _add_withdrawals(trust: Trust, host: Host, approvals: Approvals, snapshot: S
             if old is not None and read_passkey(old) is not None and (new is None or new.id != old.id):
                 withdrawn.add(old.id)
             continue
-        for record in map(try_parse_record, (before, after)):
-            if record is None or path != record.file:
+        for data in (before, after):
+            record = try_parse_record(data)
+            if data is None or record is None or path != record.file:
                 continue
             if record.kind in ("script", "quarantine") and was_path_shipped(record.path):
                 barred.setdefault(trust_store.starter_key(record.path), now)
+            is_known = record.kind != "config" or trust.settings.get("record") == digest_of(data)
+            if not is_known and not approvals.find_doubt(record):
+                last = trust.newest.get(path, "").partition(" ")[2]
+                trust_store.note_newest(trust, record)
+                if last not in walked:  # of the same second: this comes to it, if it is the later
+                    withdrawn.discard(last)
+            walked.add(record.id)
             key = trust_store.disabled_key(record.path)
             if record.kind == "disabled":
                 barred[key] = max(barred.get(key, ""), min(record.at, now))
             elif record.kind == "enabled" and not approvals.find_doubt(record) and record.at >= barred.get(key, ""):
                 barred.pop(key, None)
-    is_more = (withdrawn, barred) != (trust.withdrawn, trust.barred)
-    trust.withdrawn, trust.barred = withdrawn, barred
-    return is_more
+    return before_it != (withdrawn, barred, trust.newest)
 
 
 def _iter_changes(host: Host, repo: Repository, head: str, seen: str) -> Iterator[RecordChange]:

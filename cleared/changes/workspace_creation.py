@@ -20,7 +20,7 @@ from cleared.changes.host import current_user, refuse_tracked_state
 from cleared.git import Author, CommitHeader, Repository, Snapshot, commit_changes, recover_interrupted_commit
 from cleared.trust.approval_record import CONFIG, WORKSPACE, ApprovalRecord, digest_of, sign_record
 from cleared.trust.keys import own_key, unlock_own_key
-from cleared.trust.trust_store import remember_settings
+from cleared.trust.trust_store import remember_newest
 from cleared.trust.workspace_pin import new_workspace_id, pin_clone, unpin_clone
 from cleared.workspace.location import Layout
 from cleared.workspace.lock import writer_lock
@@ -152,7 +152,7 @@ def _approve_settings(root: Path, text: bytes, config: Config, workspace: str, a
         "config", CONFIG, digest_of(text), current_user(), at, workspace, policy=protected_settings_of(config)
     )
     record = sign_record(unsigned, key)
-    remember_settings(record)
+    remember_newest(record)
     return record
 
 

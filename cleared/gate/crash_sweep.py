@@ -49,7 +49,7 @@ from cleared.trust.approval_record import CONFIG, ApprovalRecord, digest_of, sig
 from cleared.trust.keys import Key, own_key
 from cleared.trust.reviewers import review_rules
 from cleared.trust.tickets import sign_answer
-from cleared.trust.trust_store import Trust, remember_settings
+from cleared.trust.trust_store import Trust, remember_newest
 from cleared.trust.workspace_pin import pin_clone
 
 BOOKS: Final = "books"
@@ -179,7 +179,7 @@ def _make_live(order: Order) -> None:
 
     commit_decision(_open(order), "certify", stage, by="certify")
     if settings is not None:
-        remember_settings(settings)
+        remember_newest(settings)
 
 
 def _name_reviewer(order: Order, snapshot: Snapshot, key: Key) -> ApprovalRecord | None:

@@ -125,29 +125,23 @@ def allow_version(workspace: str, version: str, at: str) -> None:
         trust.save()
 
 
-def remember_settings(record: ApprovalRecord) -> None:
-    """This record of settings counts here: older ones count no more, and it need not be verified again.
-
-    Raises ``WorkspaceError`` where that cannot be written down.
-    """
+def remember_newest(record: ApprovalRecord) -> None:
+    """This record counts here: those that lie in the same file and are older count no more, and settings need not be
+    verified again. Raises ``WorkspaceError`` where that cannot be written down."""
     trust = load_trust(record.workspace)
+    note_newest(trust, record)
+    trust.save()
+
+
+def note_newest(trust: Trust, record: ApprovalRecord) -> None:
+    """The same, not yet saved."""
     at, _, last = trust.newest.get(record.file, "").partition(" ")
     if last and last != record.id and at <= record.at:  # one of the same second is not told by its time
         trust.withdrawn.add(last)
     trust.newest[record.file] = f"{record.at} {record.id}"
-    digest = digest_of(record.render())
-    trust.settings = {"record": digest, "key": record.key, "key_file": own_key_mark(), "policy": dict(record.policy)}
-    trust.save()
-
-
-def remember_newest(record: ApprovalRecord) -> None:
-    """This record counts here: those that lie in the same file and are older count no more."""
-    trust = load_trust(record.workspace)
-    at, _, last = trust.newest.get(record.file, "").partition(" ")
-    if last and last != record.id and at <= record.at:
-        trust.withdrawn.add(last)
-    trust.newest[record.file] = f"{record.at} {record.id}"
-    trust.save()
+    if record.kind == "config":
+        digest, policy = digest_of(record.render()), dict(record.policy)
+        trust.settings = {"record": digest, "key": record.key, "key_file": own_key_mark(), "policy": policy}
 
 
 def trust_reviewers(workspace: str, people: Mapping[str, str], bookkeepers: Collection[str] = ()) -> None:

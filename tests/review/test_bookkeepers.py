@@ -72,3 +72,21 @@ def test_what_a_bookkeeper_approved_with_a_program_of_their_own_is_found(
     assert '"bookkeepers"' not in people.ws.read("agents/approvals/config.json")
     with unchanged(people.ws):
         refused(people("ana", "agent", "run", "ingest"), 3, why)
+
+
+def test_older_settings_that_are_pushed_back_restrict_a_bookkeeper_as_before(
+    people: People, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also on a machine that gets both at once, and trusts their key from before."""
+    ws, record = people.ws, "agents/approvals/config.json"
+    with monkeypatch.context() as patch:
+        patch.setattr(Authorization, "require_approver", lambda self: None)
+        people.ok("ben", "agent", "approve", "P1")
+    older = ws.git("log", "--format=%H", "--", record).splitlines()[1]
+    ws.git("checkout", older, "--", record, "config.yaml")
+    ws.git("commit", "-qm", "settings")
+    clone = Workspace(tmp_path / "clone")
+    ws.git("clone", "-q", str(ws.root), str(clone.root))
+    with people.at_the_keyboard("cleo"):
+        take_ok(clone, "trust", "--yes")
+        refused(clone("agent", "run", "hello"), 3, "a bookkeeper, who approves nothing here")

@@ -85,7 +85,7 @@ def count_settings(record: ApprovalRecord) -> None:
     if rules.is_restricted:
         bookkeepers = rules.reviewers.keys() - rules.approvers.keys()
         trust_store.trust_reviewers(record.workspace, rules.approvers, bookkeepers)
-    trust_store.remember_settings(record)
+    trust_store.remember_newest(record)
 
 
 def sign_live_files(
