@@ -12,7 +12,7 @@ from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import Response
 
-from cleared.base.errors import UsageError
+from cleared.base.errors import UsageError, WorkspaceError
 from cleared.base.short_text import parse_count
 from cleared.sandbox.bridge.jsonrpc import parse_payload
 from cleared.triggers.webhook_calls import CallState, WebhookCall
@@ -25,6 +25,8 @@ MAX_WAIT: Final = 30.0
 """Seconds that a caller may have its answer wait for the run."""
 _MAX_WAITERS: Final = 50
 _POLL_SECONDS: Final = 0.1
+_RETRY_AFTER: Final = "10"
+"""Seconds after which a call may be sent again that could not be kept."""
 _HEADERS: Final = ("webhook-id", "webhook-timestamp", "webhook-signature")
 _ID: Final = re.compile(r"[!-\-/-~]{1,200}")
 """Printable, without the full stop, which separates the parts that are signed."""
@@ -95,7 +97,11 @@ def _accept_call(site: Site, agent: str, headers: dict[str, str], body: bytes, o
     except UsageError as error:
         raise Refused(404, error.message, error.remedy or "") from None
     call = WebhookCall(agent, headers["webhook-id"], text, host.clock.now(), order)
-    if not site.calls.add_call(call):
+    try:
+        is_new = site.calls.add_call(call)
+    except WorkspaceError as error:  # such as a fleet's database that is away for a while
+        raise Refused(503, error.message, error.remedy or "", {"Retry-After": _RETRY_AFTER}) from None
+    if not is_new:
         raise Refused(409, f"a call with this webhook-id was taken already; its event is {call.key}")
     return call
 
@@ -104,7 +110,10 @@ async def _await_run(request: Request, site: Site, call: WebhookCall, seconds: f
     """What became of the call; None where its run has not ended in time."""
     until = monotonic() + seconds
     while monotonic() < until and not request.app.state.is_ending():
-        state = await run_in_threadpool(site.calls.find_state, call.agent, call.id)
+        try:
+            state = await run_in_threadpool(site.calls.find_state, call.agent, call.id)
+        except WorkspaceError:  # the call is taken all the same
+            return None
         if state is not None and (state.result is not None or state.is_settled):
             return state
         await asyncio.sleep(_POLL_SECONDS)

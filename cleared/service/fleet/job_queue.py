@@ -65,12 +65,16 @@ def open_queue(url: str) -> Iterator[App]:
     """The queue, to ask for jobs. Raises ``WorkspaceError`` where the database cannot be reached."""
     from procrastinate import SyncPsycopgConnector
     from procrastinate.exceptions import ConnectorException
+    from psycopg import OperationalError
 
+    FleetDatabase.connect(url).close()  # says at once that it is away: a pool of connections tries for half a minute
     try:
         with make_app(SyncPsycopgConnector(conninfo=url, min_size=1, max_size=1)).open() as app:
             yield app
     except ConnectorException as error:
         raise explain_unreachable(error.__cause__ if isinstance(error.__cause__, Exception) else error) from None
+    except OperationalError as error:  # of the pool itself
+        raise explain_unreachable(error) from None
 
 
 def ask_for_job(app: App, workspace: str, kind: JobKind, key: str, version: int = VERSION) -> bool:

@@ -5,16 +5,20 @@ from __future__ import annotations
 import hashlib
 import json
 import shutil
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+import psycopg
 from fleets import FleetOfOne, end, read_fact
 from harness import CLOCK
 from held_pushes import hold_push
+from program_client import Program, sign
 from running import eventually
 from signed_calls import make_called, send
 
 from cleared.service.fleet.fleet_calls import list_waiting_calls
 from cleared.service.fleet.fleet_database import FleetDatabase
+from cleared.service.fleet.local_postgres import LocalPostgres
 
 POST = 'amount = ctx_event()["payload"]["amount"]\njournal_add_double("2025-02-09", "called", 5070, 1010, amount)\n1\n'
 
@@ -55,6 +59,24 @@ def test_a_call_is_run_once_by_whichever_worker(fleet: FleetOfOne) -> None:
         end(one)
     commits = fleet.fetch().git("log", "--format=%(trailers:key=Event,valueonly,separator=)", "--grep=Agent: orders")
     assert sorted(commits.split("\n")[:-1]) == ["webhook hook/m1", "webhook hook/m2"]
+
+
+def test_a_call_that_comes_while_the_database_is_away_is_to_be_sent_again(
+    fleet: FleetOfOne, cluster: LocalPostgres
+) -> None:
+    secret, body = make_called(fleet), b'{"order": 7}'
+    ((name,),) = fleet.query("SELECT current_database()")
+    with fleet.serving() as server, psycopg.connect(cluster.url, autocommit=True) as db, ThreadPoolExecutor(1) as pool:
+        waits = pool.submit(send, server, secret, "m1", {"order": 6}, "?wait=30")
+        eventually(lambda: fleet.owner.json("queue"))  # its job is asked for
+        db.execute(f"ALTER DATABASE {name} ALLOW_CONNECTIONS false")
+        db.execute("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = %s", [name])
+        assert waits.result() == (202, {"key": "hook/m1", "agent": "orders"}), "it is kept"
+        page = Program(server).send("POST", "/w/acme/hooks/orders", body, **sign(secret, body, "m2"))
+        assert page.status == 503 and int(page.headers["retry-after"]) > 0 and "cannot be reached" in page.body, page
+        db.execute(f"ALTER DATABASE {name} ALLOW_CONNECTIONS true")
+        assert send(server, secret, "m2", {"order": 7})[0] == 202
+    assert [call["id"] for call in fleet.owner.json("status", "acme")["calls"]] == ["m1", "m2"]
 
 
 def test_a_call_whose_worker_is_killed_is_run_by_another_once(fleet: FleetOfOne, tmp_path: Path) -> None:
