@@ -44,6 +44,7 @@ from cleared.trust.keys import own_public_key
 from cleared.trust.trust_store import load_trust
 from cleared.trust.verification import remedy_of
 from cleared.trust.workspace_pin import identify_workspace
+from cleared.workspace.location import CONFIG_NAME
 from cleared.workspace.lock import read_holder
 from cleared.workspace.process_lock import find_running_service, read_service_status
 from cleared.workspace.sealed_files import FOLDER, SealedFiles, digest_sources
@@ -136,10 +137,28 @@ def _list_agent_trouble(agents: list[dict[str, Any]], failed_agents: Sequence[st
         if failed:  # what somebody has seen, or a later run settled, needs nobody any more
             said = quote_text(last["error"], _MAX_QUOTED) if last["error"] else last["run_id"]
             yield f"{agent['name']}: its last run {last['status']}: {said}"
-        if agent["state"] not in ("approved", "starter", "disabled"):
-            yield f"{agent['name']} is not run: {agent['why']}. {agent['remedy']}"
+        if said := _explain_refusal(agent["name"], agent["state"], agent["why"], agent["remedy"]):
+            yield said
         if agent["held"] and agent["state"] != "disabled":
             yield f"{agent['name']} is held: {agent['held']}"
+
+
+def _explain_refusal(name: str, state: str, why: str, remedy: str) -> str:
+    """Why an agent is not run, though nobody has disabled it; empty where it is."""
+    return "" if state in ("approved", "starter", "disabled") else f"{name} is not run: {why}. {remedy}"
+
+
+def find_unapproved(host: Host) -> dict[str, str]:
+    """What has no effect before somebody approves it, and why: the settings, by the name of their file, and the agents
+    that something starts."""
+    found, policy = {}, host.policy
+    if policy is not None and (said := str(policy.problem or policy.waiting)):
+        found[CONFIG_NAME] = said
+    if policy is None or policy.problem is None:  # else nothing is run at all
+        for agent in list_summaries(host, host.clock.now(), lambda snapshot: _summarise_agents(host, snapshot)):
+            if said := _explain_refusal(agent.name, agent.state, agent.why, agent.remedy):
+                found[agent.name] = said
+    return found
 
 
 class _AgentState(Struct, frozen=True):

@@ -53,6 +53,7 @@ from cleared.service.fleet.worker_home import enter_home
 from cleared.service.notify.notifications import Notifier
 from cleared.service.notify.script_messages import ScriptMessages
 from cleared.service.spans import SpanExporter
+from cleared.service.status_report import find_unapproved
 from cleared.service.waiting_cards import read_waiting_cards
 from cleared.service.workspace_actions import WorkspaceActions
 from cleared.service.workspace_service import WorkspaceService
@@ -322,12 +323,14 @@ class WorkspaceJob:
             cards = read_waiting_cards(host, Snapshot(repo, self._pushed)).open_cards
         if due is not None and due > now and spread_seconds:
             due += timedelta(seconds=jitter_seconds(name, due, spread_seconds))
+        unapproved = find_unapproved(host)
         held = [
             f"{each.agent} waits: {each.why}"
             for each in peek_deliveries(host.layout.state_dir)[1]
-            if each.state == "held"
+            if each.state == "held" and each.agent not in unapproved
         ]
-        problem = "; ".join([*self._problems, *dict.fromkeys(held)])
+        problem = "; ".join([*self._problems, *unapproved.values(), *dict.fromkeys(held)])
+        problem = problem.replace("cleared trust.", f"cleared fleet add {name} GIT-URL.")  # nobody sits at a worker
         if self._calls.has_more:
             due = now
         if self._problems:

@@ -1,0 +1,77 @@
+"""What has no effect in a workspace of a fleet, as nobody has approved it, or no approval of it counts, is said."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from fleets import FleetOfOne
+from harness import CLOCK, name_shown, take_ok, trust_books
+
+DAILY = '"""\nname: daily\ntrigger: schedule\nschedule: 0 6 * * *\n"""\n1\n'
+
+
+def look(fleet: FleetOfOne) -> str:
+    """What is wrong, once a worker has looked at what was pushed."""
+    fleet.ws.ok("sync")
+    fleet.make_due(CLOCK)
+    fleet.work("one", CLOCK)
+    return str(fleet.row()["problem"])
+
+
+def test_an_agent_that_nobody_has_approved_is_a_problem_until_it_is(fleet: FleetOfOne) -> None:
+    ws = fleet.ws
+    assert look(fleet) == ""
+    ws.put("agents/daily.py", DAILY)
+    ws.commit("agents/daily.py")
+    assert look(fleet) == (
+        "daily is not run: nobody has approved this version. Have it checked and approved: cleared agent propose "
+        "daily. A commit alone approves nothing."
+    )
+    status = fleet.owner.json("status")
+    assert status["problems"] == 1 and status["neediest"][0]["has_problem"]
+    fleet.work("one", "2025-02-12T06:00:30Z")  # its time has come, and it is held
+    assert fleet.row()["problem"].count("daily") == 2
+    take_ok(ws, "agent", "approve", str(ws.json("agent", "propose", "daily")["id"]))
+    assert look(fleet) == ""
+
+
+def test_settings_that_wait_for_approval_are_a_problem_until_they_do_not(fleet: FleetOfOne) -> None:
+    ws = fleet.ws
+    ws.put("config.yaml", f"{ws.read('config.yaml').rstrip()}\nwebhooks:\n  rate: 7\n")
+    ws.commit("config.yaml")
+    assert look(fleet).startswith("config.yaml: not approved yet, and not in force: webhooks.rate.")
+    take_ok(ws, "config", "approve")
+    assert look(fleet) == ""
+
+
+def test_an_approval_of_somebody_whom_the_owner_does_not_trust_is_a_problem_until_they_do(
+    fleet: FleetOfOne, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ws = fleet.ws
+
+    def trust_anew() -> None:
+        words = ("add", "acme", str(fleet.shared))
+        shown = fleet.owner(*words)
+        again = name_shown(words, shown)
+        assert again is not None, shown
+        fleet.owner.ok(*again)
+        assert look(fleet) == ""
+
+    for number, name in enumerate(("ben", "cleo")):
+        with monkeypatch.context() as patch:
+            (tmp_path / name).mkdir()
+            patch.setenv("CLEARED_HOME", str(tmp_path / name))
+            trust_books(ws.root)
+            if number:
+                take_ok(ws, "config", "set", "webhooks.rate", "7")
+            else:
+                ws.put("agents/daily.py", DAILY)
+                take_ok(ws, "agent", "approve", str(ws.json("agent", "propose", "daily")["id"]))
+            ws.ok("sync")
+        why = look(fleet)
+        begins = "agents/approvals/config.json: the settings were approved" if number else "daily is not run: approved"
+        assert why.startswith(begins) and "with a key that is not trusted" in why, why
+        assert "say whether you trust them: cleared fleet add acme GIT-URL." in why, why
+        fleet.desk("sync", "origin")
+        trust_anew()
