@@ -193,6 +193,8 @@ class Host:
             if can_write:
                 _finish_interrupted_commit(self.root, self.show_message)
             with Repository.open(self.root, for_writing=False) as repo:
+                if can_write:
+                    lost_rows.accept_sync(self.layout, repo)
                 yield repo
 
     def find_lost_rows(
@@ -226,6 +228,7 @@ class Host:
                 report = recover_interrupted_commit(repo, self.layout.state_dir)
                 if report:
                     self.show_message(report)
+                lost_rows.accept_sync(self.layout, repo)
                 self.refresh_settings()  # whoever had the lock may have changed them
                 yield repo
             self._open = repo if self.stays_open else None

@@ -33,6 +33,8 @@ from cleared.workspace.location import Layout
 
 MAX_COMMITS_COMPARED: Final = 50
 """How many commits before the last one are compared."""
+SYNC_RESULT: Final = "refs/worktree/cleared-sync"
+"""What a sync is about to move the branch to, or has: a kill right after the move leaves it to be accepted."""
 _REVERTS: Final = re.compile(r"This reverts commit ([0-9a-f]{40,64})")
 
 
@@ -131,6 +133,21 @@ def refuse_lost_rows(layout: Layout, repo: Repository, snapshot: Snapshot) -> No
         raise WorkspaceError(str(lost), remedy=lost.remedy)
 
 
+def accept_sync(layout: Layout, repo: Repository) -> None:
+    """Where the last that this program did to the branch is the move of a sync, take what it was moved to as seen: what
+    is not there any more was done again, or others had done it. The caller holds the writer lock, and has finished what
+    was interrupted."""
+    if not (repo.git_dir / SYNC_RESULT).exists() and not (repo.common_dir / "reftable").is_dir():
+        return
+    result = repo.git.run("rev-parse", "--verify", "--quiet", SYNC_RESULT, check=False).decode("ascii").strip()
+    if not result:
+        return
+    moved = Snapshot(repo, result)
+    if repo.branch.read_remembered_commit() == result and (lost := find_lost_rows(layout, repo, moved)) is not None:
+        forget_seen(layout, repo, moved, lost)
+    repo.git.run("update-ref", "-d", SYNC_RESULT)
+
+
 def find_lost_rows(layout: Layout, repo: Repository, snapshot: Snapshot) -> LostRows | None:
     """What the branch's last commits had, and the commit of ``snapshot``, which is its commit, lacks; or that there is
     a second beginning now.
@@ -193,8 +210,8 @@ def forget_seen(layout: Layout, repo: Repository, snapshot: Snapshot, lost: Lost
     """Take the branch as it is now, with every beginning that it has: a person says so. The runs and decisions that are
     gone stay so: a check names what brings them back. The caller holds the lock."""
     if not lost.branch:
-        repo.branch.forget_remembered_commit()
         begin_checkpoint(repo.root, _list_gone_decisions(snapshot, lost.ids.get(DECISIONS.key, ())))
+        repo.branch.forget_remembered_commit()  # by which one that was killed before this is known
     remember_seen(layout, repo, snapshot)
 
 

@@ -31,10 +31,6 @@ class SeenBranch(Struct, frozen=True):
     books: str
     counts: Mapping[str, int] = {}
 
-    def to_dict(self) -> dict[str, Any]:
-        """As the checkpoint keeps it."""
-        return {"commit": self.commit, "books": self.books, **self.counts}
-
 
 class Checkpoint(Struct, frozen=True):
     """``beginnings``: the commits without a parent that were accepted with the clone. ``branches``: by full name, the
@@ -89,7 +85,10 @@ def write_checkpoint(root: Path, checkpoint: Checkpoint) -> None:
     """Keep it. Raises ``WorkspaceError`` where it cannot be written."""
     folder = checkpoint_folder(root)
     if folder is not None:
-        branches = {name: seen.to_dict() for name, seen in checkpoint.branches.items()}
+        branches = {
+            name: {"commit": seen.commit, "books": seen.books, **seen.counts}
+            for name, seen in checkpoint.branches.items()
+        }
         data = {"beginnings": checkpoint.beginnings, "branches": branches, "forgotten": checkpoint.forgotten}
         write_atomic(folder / _FILE, (json.dumps(data, indent=1) + "\n").encode("ascii"))
 

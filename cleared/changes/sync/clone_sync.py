@@ -18,7 +18,7 @@ from cleared.base.errors import Place, WorkspaceError
 from cleared.base.terminal import count_noun
 from cleared.changes.change_digests import CARDS, DECISIONS, CommittedRows, Row
 from cleared.changes.host import Host, refuse_tracked_state
-from cleared.changes.lost_rows import find_lost_rows, forget_seen, refuse_lost_rows
+from cleared.changes.lost_rows import SYNC_RESULT, accept_sync, refuse_lost_rows
 from cleared.changes.session import refuse_changed_files
 from cleared.changes.sync.branch_move import move_branch
 from cleared.changes.sync.redone_work import RedoneStep, WorkRedoing
@@ -32,8 +32,6 @@ from cleared.trust.keys import KeyLocked
 from cleared.trust.person_only import refuse_in_job
 
 _BEFORE: Final = "refs/cleared/before-sync/"
-_RESULT: Final = "refs/cleared/sync/result"
-"""What the branch is to be moved to, or was: a kill right after the move leaves it to be taken for that."""
 _TRIES: Final = 3
 _MEANING: Final = ("business", "paths", "bank_accounts", "limits")
 """Settings by which what was done is read."""
@@ -88,7 +86,6 @@ def _join_histories(
     host: Host, repo: Repository, branch: RemoteBranch, theirs: str | None, *, dry_run: bool
 ) -> SyncReport:
     own = repo.read_head()
-    _accept_result(host, repo, own)
     refuse_lost_rows(host.layout, repo, Snapshot(repo, own))
     if theirs is None:
         return SyncReport(branch.shown, "new", own, pushed=_count_commits(repo, own, ""))
@@ -198,20 +195,9 @@ def _move_branch(host: Host, repo: Repository, own: str, result: str, branch: Re
     somebody has edited is in the way."""
     stamp = format_iso(host.clock.now()).replace(":", "").replace("-", "")
     repo.git.run("update-ref", f"{_BEFORE}{repo.branch.short_name}/{stamp}-{own[:8]}", own)
-    repo.git.run("update-ref", _RESULT, result)
+    repo.git.run("update-ref", SYNC_RESULT, result)
     move_branch(host, repo, own, result, f"sync with {branch.shown}")
-    _accept_result(host, repo, result)
-
-
-def _accept_result(host: Host, repo: Repository, head: str) -> None:
-    """Where the branch was moved by a sync, what it has not any more was done again, or others had done it."""
-    result = repo.git.run("rev-parse", "--verify", "--quiet", _RESULT, check=False).decode("ascii").strip()
-    if not result or not repo.has_in_history(result):
-        return
-    snapshot = Snapshot(repo, head)
-    if head == result and (lost := find_lost_rows(host.layout, repo, snapshot)) is not None:
-        forget_seen(host.layout, repo, snapshot, lost)
-    repo.git.run("update-ref", "-d", _RESULT)
+    accept_sync(host.layout, repo)
 
 
 def _count_commits(repo: Repository, commit: str, known: str) -> int:

@@ -10,7 +10,7 @@ import pytest
 from clones import clone
 from harness import Workspace, chase, read_tree, refused, remove_tree, take_ok, unchanged, write_tree
 from proposing import live
-from stepped import list_steps, run_stepped
+from stepped import MACHINE, list_steps, run_stepped
 from synced import CAFE, left_out, part, run_git, tip_of
 
 from cleared.changes.sync import clone_sync, redone_work
@@ -205,15 +205,39 @@ def test_killed_anywhere_it_ends_in_the_same(two: tuple[Workspace, Workspace, Pa
     steps = list_steps(argv, tmp_path / "steps")
     entries = ws.entries()
     assert "ref" in steps
-    for step in dict.fromkeys(steps):
+    first = [(step, 1) for step in dict.fromkeys(steps)]
+    for step, nth in [*first, *((MACHINE, nth) for nth in range(2, steps.count(MACHINE) + 1))]:
         for tree, place in zip(kept, places, strict=True):
             remove_tree(place)
             write_tree(tree, place)
-        assert run_stepped(argv, step).returncode == -signal.SIGKILL
+        assert run_stepped(argv, step, nth).returncode == -signal.SIGKILL
+        ws.ok("check")
         ws.ok("sync")
-        assert ws.entries() == entries and tip_of(two[2]) == ws.head(), step
+        assert ws.entries() == entries and tip_of(two[2]) == ws.head(), (step, nth)
         assert "approved" in [each["state"] for each in ws.json("agent", "list") if each["name"] == "probe"]
         ws.in_order()
+
+
+@pytest.mark.parametrize("first", ["recover", "journal add 2025-02-07 next 5070=8 1010=-8"])
+@pytest.mark.parametrize("step", ["ref", "done"])
+def test_whatever_comes_after_a_kill_misses_nothing(
+    two: tuple[Workspace, Workspace, Path], step: str, first: str
+) -> None:
+    """What the sync has done again is not taken for lost; what goes after that is."""
+    ws, _ = part(two)
+    assert run_stepped(["sync", "-C", str(ws.root)], step).returncode == -signal.SIGKILL
+    ws.ok(*first.split())
+    assert ws.ok("recover").out == "Nothing is missing.\n"
+    ws.ok("journal", "add", "2025-02-08", "last", "5070=7", "1010=-7")
+    ws.in_order()
+    ws.git("reset", "-q", "--hard", "HEAD~1")
+    told = ws("sync")
+    assert told.code == 4 and "the branch has lost 1 entry" in told.err, told
+    ws.ok("recover")
+    ws.ok("sync")
+    names = ["CAFE", "CORNER SHOP", "by hand", "last", *(["next"] if first != "recover" else [])]
+    assert sorted(each["description"] for each in ws.entries()) == names
+    ws.in_order()
 
 
 def test_what_rests_on_what_was_left_out_is_left_out(two: tuple[Workspace, Workspace, Path]) -> None:
