@@ -17,6 +17,7 @@ from cleared.cli.command_groups import new_group
 from cleared.cli.completion import complete_settings
 from cleared.cli.options import JsonOption, WorkspaceOption, open_host, open_readable_host
 from cleared.cli.showing import DigestOption, Subject, ask_about, has_terminal, taking_shown
+from cleared.service.fleet.fleet_home import find_served
 from cleared.workspace.settings.protected_settings import is_within
 from cleared.workspace.settings.secrets import is_secret
 from cleared.workspace.settings.setting_keys import rank_setting, reserved_settings, starts_something
@@ -134,6 +135,7 @@ def _print_change(change: SettingsOutcome, key: str, shown: str, workspace: Path
         )
         return
     _print_changes(change.changes)
+    _tell_owner_of_fleet(host, change.changes)
     if change.is_uncommitted:
         why = "a secret stays out of git" if is_secret(key) else "it has other edits of yours"
         where = (
@@ -195,6 +197,7 @@ def approve_edited_settings(
             if approved.commit
             else "There was nothing to approve."
         )
+        _tell_owner_of_fleet(host, approved.changes)
 
 
 def _subject_of(waiting: Sequence[WaitingSetting], keys: Sequence[str] = (), host: Host | None = None) -> Subject:
@@ -229,6 +232,13 @@ def _print_waiting(waiting: Iterable[WaitingSetting]) -> None:
 def _print_lines(lines: Iterable[str]) -> None:
     for line in lines:
         print_line(line)
+
+
+def _tell_owner_of_fleet(host: Host, changes: Iterable[tuple[str, object, object]]) -> None:
+    """Workers hear whose approvals count from the fleet's owner alone, in no push."""
+    name = find_served(host.root)
+    if name and any(is_within(key, ("reviewers", "bookkeepers")) for key, _, _ in changes):
+        print_message(f"So that workers know who approves now, say to the fleet: cleared fleet add {name} GIT-URL.")
 
 
 def _value_text(value: object) -> object:

@@ -52,6 +52,8 @@ def show_status(
 
 def _print_status(status: dict[str, Any]) -> None:
     service = f"up since {status['since']} (process {status['pid']})" if status["up"] else "down (cleared up)"
+    if status["fleet"] and not status["up"]:
+        service = f"the workers of a fleet (cleared fleet status {status['fleet']})"
     if status["stopping"]:
         service += ", ends after the current run"
     on = status["running"]

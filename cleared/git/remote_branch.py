@@ -25,15 +25,22 @@ _REJECTED: Final = (b"[rejected]", b"[remote rejected] (failed to update ref)", 
 
 
 class RemoteBranch(Struct, frozen=True):
-    """``remote``: a name of git's settings, or a path or address."""
+    """``remote``: a name of git's settings, or a path or address. ``address``: of that name, where people know the
+    address alone."""
 
     remote: str
     name: str
+    address: str = ""
 
     @property
     def shown(self) -> str:
         """For people."""
         return f"{self.remote}/{self.name}"
+
+    @property
+    def known_as(self) -> str:
+        """What people know the other repository as."""
+        return self.address or self.remote
 
     @property
     def fetched(self) -> str:
@@ -70,8 +77,8 @@ def fetch_branch(repo: Repository, branch: RemoteBranch) -> str | None:
         return None
     if code:
         raise WorkspaceError(
-            f"{branch.remote} cannot be read: {first_line(err)}",
-            remedy=f"Try: git fetch {branch.remote}. Nothing was changed.",
+            f"{branch.known_as} cannot be read: {first_line(err)}",
+            remedy=f"Try: git {'ls-remote' if branch.address else 'fetch'} {branch.known_as}. Nothing was changed.",
         )
     commit = repo.git.run("rev-parse", "--verify", f"{branch.fetched}^{{commit}}").decode("ascii").strip()
     Snapshot(repo, commit)
@@ -116,12 +123,12 @@ def refuse_unfenced(repo: Repository, branch: RemoteBranch) -> None:
         line = next((each for each in out.decode("utf-8", "replace").splitlines() if f":{ref}\t" in each), "")
         if not line:
             raise WorkspaceError(
-                f"{branch.remote} does not say whether somebody can {what}: {first_line(err)}",
+                f"{branch.known_as} does not say whether somebody can {what}: {first_line(err)}",
                 remedy="Look whether you may push there. It must take atomic pushes (receive.advertiseAtomic).",
             )
         if not line.startswith("!") or _NOT_REFUSED in line:
             raise WorkspaceError(
-                f"whoever can push to {branch.remote} can {what}, so that finished work could be lost",
+                f"whoever can push to {branch.known_as} can {what}, so that finished work could be lost",
                 remedy=f"Forbid it there: git config {setting} true; or protect the branch {branch.name}.",
             )
 

@@ -32,6 +32,7 @@ from cleared.git import Snapshot, describe_lock_holder
 from cleared.runs.approved_scripts import Scripts
 from cleared.sandbox.schedule import Schedule
 from cleared.sandbox.trigger_kinds import ON_DEMAND, kinds_of
+from cleared.service.fleet.fleet_home import find_served
 from cleared.service.notify.channels import find_missing
 from cleared.service.notify.push_subscriptions import PushFile, phones_trouble
 from cleared.service.notify.script_messages import ScriptMessages, messages_trouble
@@ -77,7 +78,8 @@ def service_status(host: Host) -> dict[str, Any]:
         waiting = read_waiting_cards(host, snapshot)
         safety = read_safety(repo)
         doubt = find_doubt(host, repo, snapshot)
-    trouble = [] if service else [NOT_UP]
+    fleet = find_served(host.root)  # whose workers serve it
+    trouble = [] if service or fleet else [NOT_UP]
     calls = 0 if service else count_waiting_calls(host.root)
     if calls:
         trouble.append(f"waiting until it is: {count_noun(calls, 'webhook call')}")
@@ -109,6 +111,7 @@ def service_status(host: Host) -> dict[str, Any]:
     return {
         "workspace": str(host.root),
         "up": service is not None,
+        "fleet": fleet or None,
         "ready": bool(status.get("ready")),
         "stopping": bool(status.get("stopping")),
         "pid": service.pid if service else None,

@@ -20,6 +20,10 @@ from cleared.workspace.location import cleared_home
 
 _FILE: Final = "fleet.json"
 _FOLDER: Final = "fleet"
+DESK: Final = "desk"
+"""The folder of the owner's own clones: they are looked at, and decided in, here."""
+CLONES: Final = "clones"
+"""The folder of a worker's clones."""
 DATABASE: Final = "CLEARED_FLEET_DATABASE"
 """The variable that names the database, where a file should not."""
 _PACKAGES: Final = ("procrastinate", "psycopg", "obstore")
@@ -87,6 +91,12 @@ def choose_store(store: str | None) -> str:
 def fleet_folder() -> Path:
     """Where this machine keeps its clones of the fleet's workspaces, and what belongs to them."""
     return cleared_home() / _FOLDER
+
+
+def find_served(root: Path) -> str:
+    """The name of the workspace whose clone this is, which the fleet has made on this machine; empty for any other."""
+    places = [(fleet_folder() / part).resolve() for part in (DESK, CLONES)]
+    return root.name if root.resolve().parent in places and _NAME.fullmatch(root.name) else ""
 
 
 def read_fleet() -> Fleet:

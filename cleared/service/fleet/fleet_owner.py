@@ -18,7 +18,7 @@ from cleared.changes.host import Host, current_user
 from cleared.git import Snapshot
 from cleared.git.remote_branch import RemoteBranch, refuse_unfenced
 from cleared.service.fleet.fleet_database import FleetDatabase
-from cleared.service.fleet.fleet_home import Fleet, fleet_folder
+from cleared.service.fleet.fleet_home import DESK, Fleet, fleet_folder
 from cleared.service.fleet.fleet_records import Worker
 from cleared.service.fleet.fleet_tables import VERSION
 from cleared.service.fleet.job_queue import apply_schema
@@ -41,8 +41,6 @@ from cleared.workspace.location import CONFIG_NAME
 
 _OWNER: Final = "owner"
 """The fact of whose fleet the database has. It decides nothing."""
-DESK: Final = "desk"
-"""The folder of the owner's own clones: they are looked at, and decided in, here."""
 
 
 def begin_fleet(database_url: str, store: str) -> Fleet:
@@ -122,7 +120,7 @@ def make_statement(
     with host.open_for_reading() as repo:
         head = repo.read_head()
         data, rewritten = Snapshot(repo, head).read_file(WORKSPACE), head if is_rewritten else ""
-        refuse_unfenced(repo, RemoteBranch(REMOTE, branch))
+        refuse_unfenced(repo, RemoteBranch(REMOTE, branch, url))
     books = (data or b"").decode("ascii", "replace").strip()
     if not is_workspace_id(books):
         raise WorkspaceError(

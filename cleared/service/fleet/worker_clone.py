@@ -151,7 +151,7 @@ def _fetch_first(repo: Repository, url: str, branch: str) -> str:
     repo.git.run("config", f"branch.{branch}.merge", f"refs/heads/{branch}")
     # Last, so that a clone that has an address was begun whole.
     repo.git.run("config", f"remote.{REMOTE}.url", url)
-    commit = fetch_branch(repo, RemoteBranch(REMOTE, branch))
+    commit = fetch_branch(repo, RemoteBranch(REMOTE, branch, url))
     if commit is None:
         raise WorkspaceError(
             f"there is no branch {branch} yet", place=Place(url), remedy="Push the books there first: git push."

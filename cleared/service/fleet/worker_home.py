@@ -14,6 +14,7 @@ from typing import Final
 
 from cleared.base.errors import Place, WorkspaceError
 from cleared.base.safe_files import write_atomic
+from cleared.service.fleet.fleet_home import CLONES
 from cleared.service.fleet.owner_statements import WorkersStatement, WorkspaceStatement
 from cleared.trust.clone_marks import RUN_KEY
 from cleared.trust.trust_store import load_trust
@@ -75,5 +76,5 @@ def _read_secrets(path: Path) -> dict[str, str]:
 
 def forget_workspace(folder: Path, name: str) -> None:
     """Remove what this machine keeps for a workspace, but for its secrets."""
-    for part in ("homes", "clones"):
+    for part in ("homes", CLONES):
         shutil.rmtree(folder / part / name, ignore_errors=True)

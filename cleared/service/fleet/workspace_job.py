@@ -33,7 +33,7 @@ from cleared.gate.manual_runs import run_command
 from cleared.git import Snapshot
 from cleared.sandbox.schedule import jitter_seconds
 from cleared.service.fleet.fleet_database import FleetDatabase
-from cleared.service.fleet.fleet_home import Fleet, check_name
+from cleared.service.fleet.fleet_home import CLONES, Fleet, check_name
 from cleared.service.fleet.fleet_records import DroppedFile, JobOutcome, Request, WorkspaceRecord
 from cleared.service.fleet.fleet_tables import VERSION
 from cleared.service.fleet.job_calls import JobCalls
@@ -172,7 +172,7 @@ class WorkspaceJob:
         if self._waiting or self._calls:  # its keys are the worker's, and no job's
             self._store = FileStore(self._order.fleet.store)
         enter_home(self._folder, Path(self._order.home), said, workers)
-        clone = WorkerClone(self._folder / "clones" / said.name, said.url, said.branch, said.books)
+        clone = WorkerClone(self._folder / CLONES / said.name, said.url, said.branch, said.books)
         if record.failures >= _OFTEN_FAILED:
             clone.remove()
         for _ in range(PUSH_TRIES):

@@ -36,6 +36,20 @@ def test_an_agent_that_nobody_has_approved_is_a_problem_until_it_is(fleet: Fleet
     assert look(fleet) == ""
 
 
+def test_the_owners_clone_names_the_commands_of_the_fleet(fleet: FleetOfOne) -> None:
+    """It has no service of its own; and whose approvals count is said to workers by ``fleet add``."""
+    desk = fleet.desk
+    shown = desk.ok("status").out
+    assert "the workers of a fleet (cleared fleet status acme)" in shown and "cleared up" not in shown
+    assert desk.ok("status", "--check").out == "healthy\n" and desk.json("status")["fleet"] == "acme"
+    assert fleet.ws.json("status")["fleet"] is None and "cleared up" in fleet.ws.ok("status").out
+    named = f"reviewers:\n  - {{name: ana, key: {desk.json('queue', 'reviewers')['key']!r}}}\n"
+    for ws in (desk, fleet.ws):
+        ws.put("config.yaml", f"{ws.read('config.yaml').rstrip()}\n{named}")
+        said = take_ok(ws, "config", "approve")
+        assert ("say to the fleet: cleared fleet add acme GIT-URL" in said.err) is (ws is desk), said
+
+
 def test_settings_that_wait_for_approval_are_a_problem_until_they_do_not(fleet: FleetOfOne) -> None:
     ws = fleet.ws
     ws.put("config.yaml", f"{ws.read('config.yaml').rstrip()}\nwebhooks:\n  rate: 7\n")

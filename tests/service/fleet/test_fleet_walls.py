@@ -79,7 +79,9 @@ def test_a_history_that_was_taken_back_stops_the_work(fleet: FleetOfOne) -> None
     run_git(fleet.ws.root, "push", "-q", "-f", "origin", "HEAD~1:main")
     _refused(fleet, "has lost the commit", "one")
     _refused(fleet, "has lost the commit", "two")
-    assert "take commits back" in fleet.owner("add", "acme", str(fleet.shared)).err
+    assert (
+        f"whoever can push to {fleet.shared} can take commits back" in fleet.owner("add", "acme", str(fleet.shared)).err
+    )
 
 
 def test_a_worker_that_was_revoked_does_nothing_any_more(fleet: FleetOfOne, tmp_path: Path) -> None:
@@ -130,7 +132,8 @@ def test_only_the_owner_says_what_is_in_the_fleet(fleet: FleetOfOne) -> None:
         assert done.code == 3 and ("owner" in done.err or "no approval key" in done.err), done
     assert fleet.owner("add", "twice", str(fleet.shared)).code == 2
     assert fleet.owner("add", "../evil", str(fleet.shared)).code == 2
-    assert fleet.owner("add", "gone", str(fleet.shared) + "-not").code == 4
+    gone = fleet.owner("add", "gone", f"{fleet.shared}-not")
+    assert gone.code == 4 and f"{fleet.shared}-not cannot be read" in gone.err and "origin" not in gone.err, gone
     assert [row["name"] for row in fleet.owner.json("list")] == ["acme"]
 
 
