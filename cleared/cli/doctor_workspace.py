@@ -161,7 +161,7 @@ def _check_approvals(host: Host) -> Row:
     agents = read_agents(host)
     disabled = [a["name"] for a in agents if a["state"] == "disabled"]
     barred = [a["name"] for a in agents if a["state"] not in ("approved", "starter", "disabled")]
-    strangers = [s for s in list_signatories(host) if not s.trusted]
+    strangers = [s for s in list_signatories(host) if s.awaits_trust]
     key = "your key is" if own_key(host.root) else "no key of yours yet"
     count = len(agents) - len(barred) - len(disabled)
     off = f"; disabled: {', '.join(disabled[:5])}{' …' if len(disabled) > 5 else ''}" if disabled else ""

@@ -96,7 +96,8 @@ def trust_clone(
 
 def _describe_signatory(signatory: Signatory) -> dict[str, object]:
     names = ("key", "names", "paths", "first", "last", "trusted")
-    return {**{name: getattr(signatory, name) for name in names}, "runs": signatory.is_run_key}
+    kind = {"runs": signatory.is_run_key, "bookkeeper": signatory.is_bookkeeper}
+    return {**{name: getattr(signatory, name) for name in names}, **kind}
 
 
 def require_trusted(host: Host, digest: str, command: str, *, json: bool) -> None:
@@ -187,7 +188,7 @@ def _print_signatories(identity: WorkspaceIdentity, signatories: Sequence[Signat
                 s.key.removeprefix("ed25519:")[:16],
                 s.first[:10],
                 s.last[:10],
-                "yes" if s.trusted else "no",
+                "no: a bookkeeper" if s.is_bookkeeper else "yes" if s.trusted else "no",
                 ", ".join(s.paths),
             )
             for s in signatories

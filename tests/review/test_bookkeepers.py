@@ -9,6 +9,7 @@ from harness import Workspace, refused, take_ok, unchanged
 from reviewers import People
 
 from cleared.changes.decisions.authorization import Authorization
+from cleared.trust.trust_store import trust_reviewers
 
 HELLO = '"""\nname: hello\n"""\nctx_log("hello")\n'
 WHY = "a bookkeeper decides about the books"
@@ -60,8 +61,13 @@ def test_what_a_bookkeeper_approved_with_a_program_of_their_own_is_found(
     assert any("with a key of nobody who approves here" in each["message"] for each in found), found
     why = "a bookkeeper, who approves nothing here"
     refused(people("ana", "agent", "run", "hello"), 3, why, "agent propose hello")
+    key, books = people.key("ben"), people.ws.read("agents/approvals/workspace").strip()
     with people.at_the_keyboard("ana"):
-        take_ok(people.ws, "trust", "--yes")
+        assert people.ws.ok("trust").out.count("no: a bookkeeper") == 1, "and nobody is asked about their key"
+        (listed,) = [each for each in people.ws.json("trust", "--list") if each["bookkeeper"]]
+        assert listed["key"] == key and not listed["trusted"]
+        trust_reviewers(books, {key: "ben"})
+        assert "no: a bookkeeper" in people.ws.ok("trust", "--list").out
     refused(people("ana", "agent", "run", "hello"), 3, why)
     with monkeypatch.context() as patch:
         for check in ("require_approver", "_require_self_included"):

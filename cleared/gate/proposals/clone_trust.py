@@ -25,9 +25,9 @@ from cleared.runs.question_tickets import Questions
 from cleared.trust import trust_store
 from cleared.trust.approval_record import FOLDER, QUARANTINED, ApprovalRecord, try_parse_record
 from cleared.trust.checkpoint import begin_checkpoint
-from cleared.trust.keys import own_key, unlock_own_key
+from cleared.trust.keys import unlock_own_key
 from cleared.trust.person_only import refuse_in_job
-from cleared.trust.verification import Approvals
+from cleared.trust.verification import BY_BOOKKEEPER, Approvals
 from cleared.trust.workspace_pin import WorkspaceIdentity, pin_clone, pins_of_workspace
 
 _MAX_SUBJECT: Final = 60
@@ -42,10 +42,16 @@ class Signatory(Struct):
     key: str
     trusted: bool
     is_run_key: bool = False
+    is_bookkeeper: bool = False
+    """What it approved counts nowhere, and so it waits for nobody's trust."""
     names: list[str] = []
     paths: list[str] = []
     first: str = ""
     last: str = ""
+
+    @property
+    def awaits_trust(self) -> bool:
+        return not self.trusted and not self.is_bookkeeper
 
     def add_signature(self, by: str, path: str, at: str) -> None:
         """Something else that was signed with it."""
@@ -67,15 +73,13 @@ def list_signatories(host: Host) -> list[Signatory]:
         snapshot = Snapshot(repo, repo.read_head())
         approvals = Approvals(CommittedSource(snapshot), host.root, {})
         workspace, pinned = approvals.workspace, approvals.identity.pinned
-        trusted_keys = trust_store.load_trust(workspace).keys
-        own = own_key(host.root)
         signatories: dict[str, Signatory] = {}
         for record in _approval_records(approvals.source):
             if record.workspace != workspace or not record.is_genuine:
                 continue
-            mine = own is not None and record.key == own.public
+            doubt = approvals.find_approver_doubt(record.key)
             who = signatories.setdefault(
-                record.key, Signatory(record.key, pinned and (mine or record.key in trusted_keys))
+                record.key, Signatory(record.key, pinned and not doubt, is_bookkeeper=doubt == BY_BOOKKEEPER)
             )
             who.add_signature(record.by, record.path, record.at)
         try:
@@ -103,7 +107,7 @@ def select_signatories(signatories: Iterable[Signatory], keys: Sequence[str]) ->
 
     Raises ``UsageError`` where a key is nobody's.
     """
-    waiting = [s for s in signatories if not s.trusted]
+    waiting = [s for s in signatories if s.awaits_trust]
     begins = [key.removeprefix("ed25519:") for key in keys]
     for each in begins:
         if not each or not any(s.key.removeprefix("ed25519:").startswith(each) for s in waiting):
