@@ -1,6 +1,7 @@
 #!/bin/sh
 # The owner of the fleet: makes it and its workspaces where there are none, lets the workers in, and serves the page.
-# Said again, each step finds that it was done; a worker is let in once, so one that was revoked stays out.
+# Said again, each step finds that it was done; a worker is let in once, so one that was revoked stays out. The page
+# waits for no worker: they are let in beside it, as they tell their keys.
 set -eu
 
 mkdir -p "$GIT" "$TOLD" "$CLEARED_HOME/made" "$CLEARED_HOME/let-in"
@@ -20,12 +21,18 @@ for name in $WORKSPACES; do
 done
 
 echo "$owner" > "$TOLD/owner"
-for worker in $WORKERS; do
-    until [ -s "$TOLD/$worker" ]; do sleep 1; done
-    if ! cmp -s "$TOLD/$worker" "$CLEARED_HOME/let-in/$worker"; then
-        cp "$TOLD/$worker" "$CLEARED_HOME/let-in/$worker.new"
-        cleared fleet trust "$(cat "$CLEARED_HOME/let-in/$worker.new")" > /dev/null
-        mv "$CLEARED_HOME/let-in/$worker.new" "$CLEARED_HOME/let-in/$worker"
+
+let_in() {
+    told="$TOLD/$1" known="$CLEARED_HOME/let-in/$1"
+    if [ -s "$told" ] && ! cmp -s "$told" "$known"; then
+        cp "$told" "$known.new" && cleared fleet trust "$(cat "$known.new")" > /dev/null && mv "$known.new" "$known"
     fi
-done
+}
+
+while kill -0 $$ 2> /dev/null; do # the page has this number, once it is there
+    for worker in $WORKERS; do
+        let_in "$worker" || echo "$worker is not let in yet" >&2
+    done
+    sleep 1
+done &
 exec cleared fleet server --port "$PORT"
