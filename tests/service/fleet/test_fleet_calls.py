@@ -112,6 +112,8 @@ def test_calls_of_a_lost_database_are_read_off_the_store(fleet: FleetOfOne) -> N
     fleet.owner.ok("init", "--database", fleet.database, "--store", read_fact(fleet.owner.home, "store"))
     (fleet.store / "calls/acme" / ("0" * 64)).write_text("no call")
     assert "is not restored" in fleet.add().err
+    assert not fleet.desk.root.with_name("acme.before-1").exists(), "the owner's clone stays, with its secrets"
+    assert [each["agent"] for each in fleet.desk.json("webhook", "list")] == ["orders"]
     assert [call["id"] for call in fleet.owner.json("status", "acme")["calls"]] == ["m3", "m4"]
     assert "calls: m3 (orders), m4 (orders)" in fleet.owner.ok("status", "acme").out
     fleet.work("one")
