@@ -111,7 +111,8 @@ def _undisturbed(folder: Path, dropped: list[Dropped]) -> Counter[object]:
 def _check(ws: Workspace, dropped: list[Dropped], torn: list[Dropped]) -> None:
     """The books are right, every file is in its place, every event was delivered once."""
     assert ws.json("check") == {"ok": True, "violations": []}
-    assert Counter({row: n for (row, _, _), n in booked(ws).items()}) == expected(dropped)
+    rows = Counter({row: n for (row, _, _), n in booked(ws).items()})
+    assert rows == expected(dropped), (rows - expected(dropped), expected(dropped) - rows)
     bad = {file.name for file in [*dropped, *torn] if file.kind == "bad"}
     changed = {line[3:] for line in ws.git("status", "--porcelain", "-uall").splitlines()}
     assert changed <= {f"import/{name}" for name in bad}, changed
