@@ -86,17 +86,18 @@ def write(folder: Path, file: Dropped, draw: random.Random) -> bool:
     taken for complete too early."""
     target = folder / file.name
     if file.way == "plain":
-        target.write_bytes(file.data)
-    elif file.way == "slow":
+        at = time.monotonic()
+        target.write_bytes(file.data)  # for a moment it is there, and empty
+        return time.monotonic() - at < SETTLE * 0.7
+    if file.way == "slow":
         return _slowly(target, file.data, draw)
-    else:
-        before = folder / (f"{file.name}.part" if file.way == "part" else f".{file.name}.tmp")
-        with before.open("wb") as out:
-            for piece in _pieces(file.data, draw):
-                out.write(piece)
-                out.flush()
-                time.sleep(draw.uniform(0, 0.02))
-        os.replace(before, target)
+    before = folder / (f"{file.name}.part" if file.way == "part" else f".{file.name}.tmp")
+    with before.open("wb") as out:
+        for piece in _pieces(file.data, draw):
+            out.write(piece)
+            out.flush()
+            time.sleep(draw.uniform(0, 0.02))
+    os.replace(before, target)
     return True
 
 
