@@ -242,6 +242,8 @@ class _Redone:
             return  # decided the same way
         if any(getattr(now, key) not in (text, getattr(was, key)) for key, text in changed.items()):
             raise WorkConflict(f"{name} {now.description[:60]} was changed there, too, in another way")
+        if changed and now.status == "voided" != was.status:
+            raise WorkConflict(f"{name} {now.description[:60]} is voided there")
         if wanted.status != was.status:
             if now.status not in (was.status, wanted.status) and not _is_open(now.status):
                 raise WorkConflict(f"{name} {now.description[:60]} is {now.status} there, and {wanted.status} here")

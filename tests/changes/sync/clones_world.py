@@ -40,6 +40,8 @@ _RENT = (
 )
 _OF_THE_WAY = ("left_out", "proposal", "duplicate_file")
 """Kinds of cards that tell how something came into the books, not what is in them."""
+_MEANT = "@orig_date="
+"""The day of an entry for which its clone had closed the month itself: it has another, and the close was left out."""
 _ID = re.compile(r"\d{4}-\d{2}-\d{3,}[a-z]?")
 _HELD = re.compile(r"\S+ -([0-9.]+) .*: its day was closed")
 _VALUE = "%(trailers:key={},valueonly,separator=)"
@@ -275,14 +277,15 @@ def _list_made(ws: Workspace, commits: str) -> Iterator[tuple[str, str]]:
 
 
 def read_books(ws: Workspace, held: Set[str]) -> dict[str, list[Any]]:
-    """What two clones have in common that have done the same, under whatever ids. ``held``: amounts that do not count,
-    as a clone has held their rows for a month that it had closed itself, and the close was left out later."""
+    """What two clones have in common that have done the same, under whatever ids, but of what an entry replaces, as
+    whoever imports it last knows that. ``held``: amounts that do not count, as a clone has held their rows for a month
+    that it had closed itself, and the close was left out later."""
     entries = [
         (
-            each["date"],
+            next((tag.removeprefix(_MEANT) for tag in each["tags"] if tag.startswith(_MEANT)), each["date"]),
             each["description"],
             each["status"],
-            [tag for tag in each["tags"] if not tag.startswith("@replaces=")],  # known to who imports it last
+            [tag for tag in each["tags"] if not tag.startswith(("@replaces=", _MEANT))],
             [(leg["account_id"], leg["debit"], leg["credit"]) for leg in each["lines"]],
         )
         for each in ws.entries()

@@ -348,3 +348,17 @@ def test_what_was_taken_back_in_part_is_not_taken_back_twice(two: Two) -> None:
     standing = [e["description"] for e in ws.entries() if e["status"] == "pending-review"]
     assert sorted(standing) == ["CAFE", "CAKES", "CORNER SHOP", "TEA"], standing
     ws.in_order()
+
+
+def test_what_is_said_of_an_entry_that_others_have_voided_is_left_out(two: Two) -> None:
+    """The second time it moves no money, and adds a note to the entry."""
+    ws, other = two
+    other.ok("journal", "void", "2025-02-001", "--reason", "twice")
+    other.ok("sync")
+    voided = other.entries()
+    for _ in range(2):
+        ws.ok("queue", "reject", "2025-02-001", "--reason", "mine", "--outcome", "personal")
+    steps = ws.json("sync")["steps"]
+    assert ["voided there" in (step["left_out"] or "") for step in steps] == [True, True], steps
+    assert ws.entries() == voided
+    ws.in_order()
