@@ -63,7 +63,7 @@ _VERBS: Final = {
 """What is to be signed, in words."""
 _ACCOUNTS_SHOWN: Final = 8
 _LIST_SHOWN: Final = 12
-_GROUP_SHOWN: Final = 500
+_GROUP_SHOWN: Final = 250
 """Cards of a group that are shown, and decided, at once; the others come next."""
 
 

@@ -174,12 +174,12 @@ def test_a_group_is_decided_at_once(ws: Workspace) -> None:
 
 
 def test_a_group_of_many_is_decided_in_parts(ws: Workspace) -> None:
-    ws.drop("fuel.csv", chase(*((f"01/{1 + n // 20:02}/2025", f"SHELL OIL {n:03}", "-7.00") for n in range(502))))
+    ws.drop("fuel.csv", chase(*((f"01/{1 + n // 20:02}/2025", f"SHELL OIL {n:03}", "-7.00") for n in range(252))))
     ws.run("ingest")
     with page_server(ws) as server:
         group = server.get(f"/queue/{server.get('/queue').fields('card')[0]}/group")
-        assert "2 more like these come next" in group.text and "3,500.00" in group.text
-        for count, then in ((500, "Confirmed: 500 cards"), (2, "Confirmed: 2 cards")):
+        assert "2 more like these come next" in group.text and "1,750.00" in group.text
+        for count, then in ((250, "Confirmed: 250 cards"), (2, "Confirmed: 2 cards")):
             cards = list(dict.fromkeys(group.fields("card")))
             assert len(cards) == count
             digests = group.fields("digest")[:count]
