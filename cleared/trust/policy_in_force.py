@@ -15,7 +15,7 @@ from cleared.base.short_text import list_first
 from cleared.trust.approval_record import CONFIG, WORKSPACE, ApprovalRecord, digest_of, try_parse_record
 from cleared.trust.clone_marks import MARK, pins_folder
 from cleared.trust.keys import KEY, cleared_home, own_key_mark
-from cleared.trust.trust_store import Trust, load_trust, note_newest
+from cleared.trust.trust_store import Trust, remember_newest
 from cleared.trust.verification import TRUST_DOUBTS, Approvals
 from cleared.workspace.location import CONFIG_NAME as SETTINGS
 from cleared.workspace.location import find_git_folders, trust_folder
@@ -175,9 +175,7 @@ def _read_approved(
     if record is None or record.kind != "config":
         return None, _refusal_of(approvals, try_parse_record(data))
     with suppress(WorkspaceError):  # a job may write nothing there; the next command remembers it
-        trust = load_trust(record.workspace)
-        note_newest(trust, record)
-        trust.save()
+        remember_newest(record)
     return record.policy, None
 
 

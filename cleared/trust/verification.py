@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from itertools import combinations
 from pathlib import Path
-from typing import Final, Literal
+from typing import Any, Final, Literal
 
 from msgspec import Struct
 
@@ -67,6 +67,7 @@ class Approvals(Struct, eq=False):
     _own: str | None = None
     _own_run: str | None = None
     _books: WorkspaceIdentity | None = None
+    _settings: Mapping[str, Any] | None = None
     _judged: dict[str, ApprovalRecord | None] = {}
 
     @property
@@ -231,12 +232,18 @@ class Approvals(Struct, eq=False):
         A bookkeeper's never may: by the settings here, which need no trust to restrict, and by those that counted last
         on this machine, so that whoever can push does not push away what restricts them.
         """
-        here = try_parse_record(self.source.read(CONFIG))
-        policies = (here.policy if here is not None else {}, self.trust.settings.get("policy", {}))
+        if self._settings is None:
+            here = try_parse_record(self.source.read(CONFIG))
+            self._settings = here.policy if here is not None else {}
+        policies = (self._settings, self.trust.settings.get("policy", {}))
         for rules in [review_rules(each) for each in policies if each.get("bookkeepers")]:
             if key in rules.reviewers and key not in rules.approvers:
                 return BY_BOOKKEEPER
-        return "" if key in self.trust.keys or key == self._own_key() else UNTRUSTED
+        if key in self.trust.keys:
+            return ""
+        if self._own is None:
+            self._own = own_public_key(self.root)
+        return "" if key == self._own else UNTRUSTED
 
     def may_have_approved(self, record: ApprovalRecord) -> bool:
         """Whether a record counted when it was made, as far as this machine can tell; it may have been replaced since.
@@ -262,11 +269,6 @@ class Approvals(Struct, eq=False):
         if self._trust is None:
             self._trust = self.read_trust(self.workspace)
         return self._trust
-
-    def _own_key(self) -> str:
-        if self._own is None:
-            self._own = own_public_key(self.root)
-        return self._own
 
     def read_record(self, path: str) -> ApprovalRecord | None:
         """The record in a file, if it counts."""
