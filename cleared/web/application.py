@@ -195,8 +195,9 @@ async def _list_sites(request: Request) -> Response:
         return go_to("/login")
     sites: dict[str, Site] = request.app.state.sites
     fleet: FleetPages | None = request.app.state.fleet
-    listed = await run_in_threadpool(list_needy, fleet, session, sites) if fleet is not None else None
-    if listed is None:
+    if fleet is not None:
+        listed = await run_in_threadpool(list_needy, fleet, session, sites)
+    else:
         admitting = [name for name, site in sites.items() if await run_in_threadpool(site.admits, session)]
         listed = [ListedSite(name) for name in admitting]
     return render_page(request, "workspaces.html", {"listed": listed})

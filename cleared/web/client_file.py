@@ -65,7 +65,7 @@ class ClientFile:
 
     def read_clients(self) -> Clients:
         """Who may call. Raises ``WorkspaceError`` where the file cannot be read, or is open to others."""
-        mark = find_clone_mark(self._root) if self._root is not None else _FLEET
+        mark = self._find_mark()
         path = _path_of(mark)
         if not mark or not path.exists():
             return Clients()
@@ -75,11 +75,14 @@ class ClientFile:
             self._cached = (stamp, _read_file(path))
         return self._cached[1]
 
+    def _find_mark(self, *, make: bool = False) -> str:
+        return find_clone_mark(self._root, make=make) if self._root is not None else _FLEET
+
     def write_clients(self, clients: Clients) -> None:
         """Replace the file; the caller holds the workspace's lock. Raises ``WorkspaceError``."""
         if self._root is not None:
             refuse_inside(self._root)
-        path = _path_of(find_clone_mark(self._root, make=True) if self._root is not None else _FLEET)
+        path = _path_of(self._find_mark(make=True))
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         data = {
             "tokens": [asdict(each) for each in clients.tokens],

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, get_args
 
 from msgspec import Struct
 
 JobOutcome = Literal["done", "failed", "put_off", "killed", "lost"]
-OUTCOMES: Final[tuple[JobOutcome, ...]] = ("done", "failed", "put_off", "killed", "lost")
+OUTCOMES: Final[tuple[JobOutcome, ...]] = get_args(JobOutcome)
 """How a job ended: its work is done; it could not be done, and is tried again; the budget of the day is used up; its
 process died; its worker died."""
 
