@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from copy import copy
 from functools import cache
 from importlib import import_module
 from pathlib import Path
@@ -135,11 +136,17 @@ class RootGroup(CommandGroup):
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
         """The command of this name, loaded; None where there is none."""
         entry = ENTRIES.get(cmd_name)
+        return None if entry is None else _load_command(entry, "")
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        """The command that is named and the arguments behind it. Of a group only the command that is named in it is
+        made: to make the others takes longer than most commands that read."""
+        entry = ENTRIES.get(args[0])
         if entry is None:
-            return None
-        if self.commands[cmd_name] is None:
-            self.commands[cmd_name] = _load_command(entry)
-        return self.commands[cmd_name]
+            return super().resolve_command(ctx, args)
+        loaded, below = _load_attribute(entry), "".join(args[1:2])
+        is_named = isinstance(loaded, typer.Typer) and below in _name_commands(loaded)
+        return entry.name, _load_command(entry, below if is_named else ""), args[1:]
 
     def invoke(self, ctx: Any) -> Any:
         """Run the command that is named. Raises ``Interrupted`` on Ctrl-C, which typer ends in silence."""
@@ -153,19 +160,32 @@ class RootGroup(CommandGroup):
         return completion_items(ctx, (name for name in ENTRIES if name.startswith(incomplete)))
 
 
-def _add_entry(app: typer.Typer, entry: Entry) -> None:
-    loaded = getattr(import_module(f"cleared.cli.{entry.module}"), entry.attribute)
-    if isinstance(loaded, typer.Typer):
-        app.add_typer(loaded, name=entry.name, help=f"{entry.about}.\n\n{entry.more}")
-    else:
+def _load_attribute(entry: Entry) -> Any:
+    return getattr(import_module(f"cleared.cli.{entry.module}"), entry.attribute)
+
+
+def _name_commands(app: typer.Typer) -> dict[str, Any]:
+    """Name → what is declared of a command."""
+    return {info.name or "": info for info in app.registered_commands}
+
+
+def _add_entry(app: typer.Typer, entry: Entry, only: str = "") -> None:
+    """``only``: of a group nothing but this command."""
+    loaded = _load_attribute(entry)
+    if not isinstance(loaded, typer.Typer):
         app.command(entry.name)(loaded)
+        return
+    if only:
+        loaded = copy(loaded)
+        loaded.registered_commands, loaded.registered_groups = [_name_commands(loaded)[only]], []
+    app.add_typer(loaded, name=entry.name, help=f"{entry.about}.\n\n{entry.more}")
 
 
 @cache
-def _load_command(entry: Entry) -> Any:
-    """The click command of an entry."""
+def _load_command(entry: Entry, only: str) -> Any:
+    """The click command of an entry. ``only``: of a group with nothing but this command, where one is named."""
     app = typer.Typer(rich_markup_mode=None, add_completion=False, pretty_exceptions_enable=False)
-    _add_entry(app, entry)
+    _add_entry(app, entry, only)
     return typer.main.get_group(app).commands[entry.name]
 
 

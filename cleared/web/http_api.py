@@ -17,7 +17,14 @@ from cleared.api.rpc.workspace_server import RequestHandler
 from cleared.sandbox.bridge import jsonrpc
 from cleared.sandbox.bridge.jsonrpc import RpcError
 from cleared.web.client_file import Scope
-from cleared.web.program_requests import Refused, answer_json, read_body, require_scope, work_for_program
+from cleared.web.program_requests import (
+    REFUSAL_STATUSES,
+    Refused,
+    answer_json,
+    read_body,
+    require_scope,
+    work_for_program,
+)
 from cleared.web.site import Site
 
 MAX_BODY: Final = 1 << 20
@@ -28,7 +35,6 @@ _STATUSES: Final = {
     jsonrpc.INVALID_REQUEST: 400,
     jsonrpc.PARSE_ERROR: 400,
 }
-_EXIT_STATUSES: Final = {1: 422, 2: 400, 3: 403, 4: 500, 5: 503}
 
 
 def needed_scope(method: str) -> Scope:
@@ -76,7 +82,7 @@ def _call(site: Site, call: jsonrpc.Request) -> tuple[int, dict[str, Any]]:
 
 def _status_of(error: RpcError) -> int:
     code = error.data.get("exit_code") if isinstance(error.data, dict) else None
-    return _STATUSES.get(error.code) or _EXIT_STATUSES.get(code or 0, 500)
+    return _STATUSES.get(error.code) or REFUSAL_STATUSES.get(code or 0, 500)
 
 
 _VERSION: Final = "3.1.0"

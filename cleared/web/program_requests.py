@@ -25,13 +25,14 @@ MAX_CALLS: Final = 16
 """Calls of the API that are worked on at once; others wait. A long run is to leave threads for pages and webhooks."""
 BODY_SECONDS: Final = 15.0
 """How long a program may take to send its body."""
-_STATUSES: Final[Mapping[ExitCode, int]] = {
+REFUSAL_STATUSES: Final[Mapping[int, int]] = {
     ExitCode.FAILED: 422,
     ExitCode.USAGE: 400,
     ExitCode.REFUSED: 403,
     ExitCode.UNUSABLE: 500,
     ExitCode.BUSY: 503,
 }
+"""Exit code of a refusal → HTTP status of the answer that says it."""
 
 _T = TypeVar("_T")
 
@@ -81,7 +82,7 @@ async def answer_program(request: Request, answer: Awaitable[Response]) -> Respo
 
 def refuse_as(error: ClearedError) -> Refused:
     """The answer that a refusal is."""
-    status = _STATUSES.get(error.exit_code, 500)
+    status = REFUSAL_STATUSES.get(error.exit_code, 500)
     return Refused(status, error.message, error.remedy or "", {"Retry-After": "1"} if status == 503 else None)
 
 
