@@ -6,7 +6,6 @@ from __future__ import annotations
 import shutil
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Iterator, Sequence
 from datetime import date
 from functools import cache
@@ -14,6 +13,7 @@ from pathlib import Path
 
 from bench.bulk import SCRIPT, run_command
 from bench.measure import Result, seconds
+from bench.pace import judge_time, take_paced, time_act
 from bench.startup import CLEARED
 from bench.workspaces import chase, host, place, use_own_home, workspace
 from cleared.books import queries
@@ -90,25 +90,19 @@ def reports(quick: bool) -> Result:
             index.iter_postings(EntryFilter(account=5020, start=date(2025, 5, 1), end=date(2025, 5, 10)))
         )
 
-    slowest = []
-    for _ in range(3 if quick else 9):
+    def ask_all() -> float:
         with queries.open_journal_index(opened) as (index, _books_of_it):
-            times = []
-            for question in ask(index):
-                began = time.process_time()
-                question()
-                times.append(time.process_time() - began)
-            slowest.append(max(times))
+            return max(time_act(question) for question in ask(index))
+
+    first, again = ask_all(), take_paced(ask_all, 2 if quick else 8)
     opened.close()
-    again, first = min(slowest[1:]), slowest[0]
-    return Result(
+    return judge_time(
         "a report's question, 100,000 entries, index open",
-        seconds(again),
-        seconds(first),
-        again / first,
-        "≤ 50 ms",
-        again <= 0.05,
-        "the slowest of six: sums, searches, an account's ledger of ten days; the baseline is the first time",
+        again,
+        0.05,
+        baseline=seconds(first),
+        ratio=again.measured / first,
+        note="the slowest of six: sums, searches, an account's ledger of ten days; the baseline is the first time",
     )
 
 
@@ -135,9 +129,10 @@ def beside_help(
     name: str, argv: Sequence[str], at_most: float, quick: bool, peers: dict[str, list[str]] | None = None
 ) -> Result:
     root = _books()
-    _measure([CLEARED, *argv], root)
-    pairs = [(_measure([CLEARED, *argv], root), _measure([CLEARED, "--help"], root)) for _ in range(3 if quick else 11)]
-    took, baseline = min(pair[0][0] for pair in pairs), min(pair[1][0] for pair in pairs)
+    measure_command([CLEARED, *argv], root)
+    sides = [CLEARED, *argv], [CLEARED, "--help"]
+    pairs = [[measure_command(side, root)[0] for side in sides] for _ in range(3 if quick else 11)]
+    took, baseline = (min(times) for times in zip(*pairs, strict=True))
     ratio = took / baseline
     return Result(
         f"{name} / cleared --help",
@@ -160,20 +155,18 @@ def _alone(
     peers: dict[str, list[str]] | None = None,
 ) -> Result:
     root = _books()
-    _measure([CLEARED, *argv], root)
-    runs = []
-    for _ in range(1 if quick else 5):
+    measure_command([CLEARED, *argv], root)
+    memory = []
+
+    def run() -> float:
         prepare(root)
-        runs.append(_measure([CLEARED, *argv], root))
-    took, memory = min(run[0] for run in runs), max(run[1] for run in runs)
-    return Result(
-        name,
-        f"{took:.2f} s, {memory:.0f} MB",
-        "—",
-        None,
-        f"{most:g} s, {most_memory:g} MB",
-        took <= most and memory <= most_memory,
-        _measure_peers(peers or {}, took),
+        took, peak = measure_command([CLEARED, *argv], root)
+        memory.append(peak)
+        return took
+
+    took = take_paced(run, 1 if quick else 5)
+    return judge_time(
+        name, took, most, memory=(max(memory), most_memory), note=_measure_peers(peers or {}, took.measured)
     )
 
 
@@ -185,7 +178,7 @@ print(os.waitstatus_to_exitcode(status), usage.ru_utime + usage.ru_stime, usage.
 """
 
 
-def _measure(argv: Sequence[str], root: Path) -> tuple[float, float]:
+def measure_command(argv: Sequence[str], root: Path) -> tuple[float, float]:
     """Processor seconds of a program and its children, and its peak memory in MB."""
     # A child's peak begins at its parent's, so a small program starts it.
     starter = [sys.executable, "-S", "-c", _STARTER, *argv]
@@ -205,7 +198,7 @@ def _measure_peers(peers: dict[str, list[str]], took: float) -> str:
             file = _export(_FORMATS[program])
             argv = [path, *arguments, str(file)] if program == "bean-check" else [path, "-f", str(file), *arguments]
             try:
-                peer, memory = _measure(argv, file.parent)
+                peer, memory = measure_command(argv, file.parent)
             except RuntimeError as error:
                 said.append(str(error))
                 continue

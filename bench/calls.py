@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import os
+import statistics
 import time
 from collections.abc import Callable
 from decimal import Decimal
 from typing import Any
 
 from bench.measure import Result, Side, compare, cpu_seconds, seconds
+from bench.pace import judge_time, take_paced
 from bench.startup import opened_bridge
 from bench.workspaces import NOW, chase, copy, host, ingest_script, place, workspace
 from cleared.base.clock import SystemClock
@@ -133,27 +135,30 @@ def bridge_call(quick: bool) -> Result:
     """A call from a script in ``cleared bridge`` to its host and back, against one that is answered in this process: in
     processor time of the bridge and its worker, as the machine may be busy."""
     loop = f"for i in range({CALLS}):\n    price(i)\n"
-    ours, direct, waited = [], [], []
+    direct, waited = [], []
     with opened_bridge() as (ask, bridge), Sandbox() as sandbox:
-        for _ in range(4 if quick else 10):
+
+        def call() -> float:
             began, before = time.perf_counter(), cpu_seconds(bridge)
             ask({"script": loop, "external_functions": ["price"], "limits": {"seconds": 600}})
-            ours.append(cpu_seconds(bridge) - before)
-            waited.append(time.perf_counter() - began)
+            ours = cpu_seconds(bridge) - before
+            waited.append((time.perf_counter() - began) / CALLS)
             before = cpu_seconds(os.getpid(), without=bridge)
             sandbox.run(
                 ScriptRun(loop, file="b.py", call=lambda *_: 1, names={"price"}, limits=LIMITS, now=NOW, seed="bench")
             )
-            direct.append(cpu_seconds(os.getpid(), without=bridge) - before)
-    best, base = min(ours) / CALLS, min(direct) / CALLS
-    return Result(
+            direct.append((cpu_seconds(os.getpid(), without=bridge) - before) / CALLS)
+            return ours / CALLS
+
+        took = take_paced(call, 4 if quick else 10)
+    base = statistics.median(direct)
+    return judge_time(
         "a call through cleared bridge / the same in one process",
-        seconds(best),
-        seconds(base),
-        best / base,
-        "≤ 80 µs",
-        best <= 80e-6,
-        f"{seconds(min(waited) / CALLS)} from call to call, with those of a host in Python",
+        took,
+        80e-6,
+        baseline=seconds(base),
+        ratio=took.measured / base,
+        note=f"{seconds(statistics.median(waited))} from call to call, with those of a host in Python",
     )
 
 

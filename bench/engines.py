@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import os
 import sys
-import time
+from functools import partial
 from pathlib import Path
 
 from bench.measure import Result, seconds
+from bench.pace import judge_time, take_paced, time_act
 from bench.workspaces import host, place, workspace
 from cleared.gate.proposals.setting_changes import set_setting
 from cleared.work.cycles.cycle_settings import read_cycle_settings
@@ -22,16 +23,17 @@ def engine_output(quick: bool) -> Result:
     root = workspace()
     set_setting(host(root), "loop.ai.program_folders", f"[{sys.prefix}, {sys.base_prefix}]")
     folder = place()
-    took = {line: _run_engine(root, folder, line, BYTES // 50 if quick else BYTES) for line in _LINES}
-    slowest = max(took, key=took.__getitem__)
-    return Result(
+    size = BYTES // 50 if quick else BYTES
+    took = {line: take_paced(partial(_run_engine, root, folder, line, size), 1) for line in _LINES}
+    slowest = max(took, key=lambda line: took[line].at_reference)
+    least = min(each.measured for each in took.values())
+    return judge_time(
         f"taking 200 MB of an engine's output, the slowest of {len(_LINES)} kinds of lines ({slowest[:9]}), "
         "processor time",
-        seconds(took[slowest]),
-        f"{seconds(min(took.values()))} the quickest",
-        took[slowest] / min(took.values()),
-        "≤ 10 s",
-        took[slowest] <= 10,
+        took[slowest],
+        10,
+        baseline=f"{seconds(least)} the quickest",
+        ratio=took[slowest].measured / least,
     )
 
 
@@ -48,16 +50,16 @@ def _run_engine(root: Path, folder: Path, line: str, size: int) -> float:
     program.chmod(0o755)
     opened = host(root)
     settings = read_cycle_settings(opened.config, {"engine": "claude", "claude_bin": str(program)}, {})
-    began = time.process_time()
-    run_engine(
-        opened,
-        settings,
-        program,
-        prompt="",
-        folder=here / "clone",
-        scratch=here / "tmp",
-        log=here / "log",
-        timeout=600,
-        environment=os.environ,
+    return time_act(
+        lambda: run_engine(
+            opened,
+            settings,
+            program,
+            prompt="",
+            folder=here / "clone",
+            scratch=here / "tmp",
+            log=here / "log",
+            timeout=600,
+            environment=os.environ,
+        )
     )
-    return time.process_time() - began

@@ -15,8 +15,10 @@ from functools import cache
 from pathlib import Path
 from typing import Self
 
+from bench.books import measure_command
 from bench.calls import LIMITS
-from bench.measure import Result, Side, cpu_seconds, interleave, seconds
+from bench.measure import Result, cpu_seconds, seconds
+from bench.pace import judge_time, take_paced
 from bench.startup import CLEARED
 from bench.workspaces import NOW, approved, chase, copy, git, host, workspace
 from cleared.gate.proposals.setting_changes import set_setting
@@ -145,20 +147,21 @@ def idle(quick: bool) -> Result:
 
 def status(quick: bool) -> Result:
     """``cleared status`` of so many approved agents, not the first time; what it prints is read."""
-    root = _fleet(AGENTS)
+    root, helps = _fleet(AGENTS), []
 
-    def process(*argv: str) -> Side:
-        return lambda: lambda: subprocess.run([CLEARED, *argv], cwd=root, check=True, capture_output=True)
+    def ask() -> float:
+        helps.append(measure_command([CLEARED, "--help"], root)[0])
+        return measure_command([CLEARED, "status"], root)[0]
 
-    process("status")()()
-    took, base = interleave(process("status"), process("--help"), 3 if quick else 15)
-    return Result(
+    ask()
+    took = take_paced(ask, 3 if quick else 15)
+    base = statistics.median(helps)
+    return judge_time(
         f"cleared status, {AGENTS:,} scheduled agents / cleared --help",
-        seconds(took),
-        seconds(base),
-        took / base,
-        "≤ 300 ms",
-        took <= 0.3,
+        took,
+        0.3,
+        baseline=seconds(base),
+        ratio=took.measured / base,
     )
 
 

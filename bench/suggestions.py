@@ -8,7 +8,8 @@ from collections.abc import Callable, Iterable
 from datetime import date, timedelta
 from decimal import Decimal
 
-from bench.measure import Result, seconds
+from bench.measure import Result
+from bench.pace import judge_time, take_paced, time_act
 from cleared.books.ledger.all_booked_lines import AllBookedLines
 from cleared.books.ledger.categoriser import Categoriser
 from cleared.books.ledger.entry import ZERO, Entry, Leg
@@ -53,7 +54,7 @@ def _group(entries: Iterable[Entry]) -> GroupedItems[Entry]:
 
 
 def train(quick: bool) -> Result:
-    """Learning 10,000 entries, in seconds of this machine; the target is one."""
+    """Learning 10,000 entries, the target is a second."""
     entries = [entry for entry, _ in _books(ENTRIES, 0.0)]
     return _timed(f"learn {ENTRIES:,} decisions", lambda: _learn(entries), 1.0, 1, quick)
 
@@ -72,14 +73,7 @@ def suggest(quick: bool) -> Result:
 
 
 def _timed(name: str, act: Callable[[], object], most: float, parts: int, quick: bool) -> Result:
-    import time
-
-    best = math.inf
-    for _ in range(2 if quick else 7):
-        start = time.process_time()
-        act()
-        best = min(best, (time.process_time() - start) / parts)
-    return Result(name, seconds(best), "—", None, f"≤ {seconds(most)}", best <= most)
+    return judge_time(name, take_paced(lambda: time_act(act) / parts, 2 if quick else 7), most)
 
 
 def calibration(quick: bool) -> Result:

@@ -6,11 +6,11 @@ import json
 import shutil
 import statistics
 import tempfile
-import time
 from collections.abc import Callable
 from pathlib import Path
 
 from bench.measure import Result, interleave, seconds
+from bench.pace import judge_time, take_paced, time_act
 from cleared.base.clock import SystemClock
 from cleared.jobs.tasks.task_ledger import LEDGER, TaskLedger
 
@@ -42,23 +42,21 @@ def cold_ledger(quick: bool) -> Result:
     folder = Path(tempfile.mkdtemp(prefix="cleared-bench-"))
     try:
         ledger = _make_ledger(folder, BYTES >> 4 if quick else BYTES)
-        one, whole = [], []
-        for _ in range(3):
-            for took, look in ((one, lambda: ledger.read_latest("T-000")), (whole, ledger.read_all)):
-                ledger.index.drop()
-                began = time.process_time()
-                look()
-                took.append(time.process_time() - began)
+
+        def look(act: Callable[[], object]) -> float:
+            ledger.index.drop()
+            return time_act(act)
+
+        first = take_paced(lambda: look(lambda: ledger.read_latest("T-000")), 3)
+        whole = statistics.median(look(ledger.read_all) for _ in range(3))
     finally:
         shutil.rmtree(folder)
-    first, all_of_it = statistics.median(one), statistics.median(whole)
-    return Result(
+    return judge_time(
         "the first answer of a ledger of 1 GB without an index / all newest lines of it, processor time",
-        seconds(first),
-        seconds(all_of_it),
-        first / all_of_it,
-        "≤ 1 s",
-        first <= 1,
+        first,
+        1,
+        baseline=seconds(whole),
+        ratio=first.measured / whole,
     )
 
 

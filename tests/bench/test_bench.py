@@ -28,7 +28,6 @@ from bench import (
     measure,
     requests,
     review,
-    service,
     sessions,
     suggestions,
     tasks,
@@ -101,7 +100,7 @@ def once(measured: measure.Side, baseline: measure.Side, repeat: int) -> tuple[f
 def smallest(monkeypatch: pytest.MonkeyPatch) -> None:
     for module, name, size in SIZES:
         monkeypatch.setattr(module, name, size)
-    for module in (bank_formats, gate, loop, measure, service, sessions, tasks):
+    for module in (bank_formats, gate, loop, measure, sessions, tasks):
         monkeypatch.setattr(module, "interleave", once)
     # The figures set these to folders of their own; they are put back afterwards.
     monkeypatch.setattr(sys, "path", [*sys.path])
