@@ -41,7 +41,7 @@ from cleared.service.fleet.fleet_tables import VERSION
 from cleared.service.fleet.job_queue import PATIENCE
 from cleared.service.fleet.kept_connections import KeptConnections
 from cleared.service.fleet.object_store import FileStore
-from cleared.service.fleet.owner_statements import WorkspaceStatement, read_statement, read_workers
+from cleared.service.fleet.owner_statements import read_workers
 from cleared.service.fleet.worker import FleetWorker, introduce_worker
 from cleared.service.fleet.worker_home import forget_workspace
 from cleared.service.unit_file import STOP_SECONDS
@@ -296,19 +296,17 @@ def serve_pages(
     refuse_in_job()
     page_server.require_packages("cleared fleet server")
     with open_fleet() as (fleet, database):
-        roots = {}
-        for record in database.list_workspaces():
-            said = read_statement(fleet.owner, record.signed, WorkspaceStatement)
-            roots[record.name] = fleet_owner.open_desk(said.name, said.url, said.branch)
+        roots = {each.name: fleet_owner.open_desk_of(fleet, each) for each in database.list_workspaces()}
     if not roots:
         raise UsageError("the fleet has no workspace yet", remedy="Add one: cleared fleet add NAME GIT-URL.")
     exposure = read_exposure(bind, name, tls_cert, tls_key, behind_proxy)
     connections, store = KeptConnections(fleet.database), FileStore(fleet.store)
-    with closing(connections), DeskSync(fleet, roots, print_message):
-        calls = {each: FleetCalls(fleet, connections, store, each) for each in roots}
-        pages = FleetPages(calls, partial(read_status, fleet, connections), ClientFile(None))
+    with closing(connections):
+        keep_calls = partial(FleetCalls, fleet, connections, store)
+        pages = FleetPages(keep_calls, partial(read_status, fleet, connections), ClientFile(None))
         server = make_server(list(roots.values()), port, code, exposure, fleet=pages)
-        page_server.serve_pages(server, place_printer(json))
+        with DeskSync(fleet, roots, print_message, server):
+            page_server.serve_pages(server, place_printer(json))
 
 
 @app.command("demo")

@@ -61,7 +61,7 @@ _PROGRAM_PATH: Final = re.compile(r"(?:/w/[^/]+)?/(?:hooks|api)/[^/]+")
 
 
 def make_application(
-    sites: Mapping[str, Site],
+    read_sites: Callable[[], Mapping[str, Site]],
     access: Access,
     hosts: list[str],
     is_ending: Callable[[], bool],
@@ -70,9 +70,10 @@ def make_application(
     scheme: str = "http",
     fleet: FleetPages | None = None,
 ) -> RequestGuard:
-    """The whole server for these workspaces, by name. ``explain_fault`` says what refusal an exception is, if any."""
+    """The whole server. ``read_sites``: the workspaces of now, by name. ``explain_fault`` says what refusal an
+    exception is, if any."""
     pages = make_routes()
-    is_single = len(sites) == 1 and fleet is None
+    is_single = len(read_sites()) == 1 and fleet is None
     routes = [
         Route("/login", sign_in_pages.show_sign_in),
         Route("/login", sign_in_pages.sign_in, methods=["POST"]),
@@ -95,7 +96,7 @@ def make_application(
         },
     )
     app.router.redirect_slashes = False
-    app.state.sites, app.state.access = dict(sites), access
+    app.state.read_sites, app.state.access = read_sites, access
     app.state.challenges, app.state.sign_in_questions = Challenges(), SignInQuestions()
     app.state.invitation_codes = invitation_codes
     app.state.is_secure, app.state.streams, app.state.is_ending = scheme == "https", 0, is_ending
@@ -193,13 +194,13 @@ async def _list_sites(request: Request) -> Response:
     session = request.scope.get("session")
     if session is None:
         return go_to("/login")
-    sites: dict[str, Site] = request.app.state.sites
+    sites: Mapping[str, Site] = request.app.state.read_sites()
     fleet: FleetPages | None = request.app.state.fleet
     if fleet is not None:
         listed = await run_in_threadpool(list_needy, fleet, session, sites)
     else:
-        admitting = [name for name, site in sites.items() if await run_in_threadpool(site.admits, session)]
-        listed = [ListedSite(name) for name in admitting]
+        admitting = [site for site in sites.values() if await run_in_threadpool(site.admits, session)]
+        listed = [ListedSite(site) for site in admitting]
     return render_page(request, "workspaces.html", {"listed": listed})
 
 

@@ -17,10 +17,10 @@ from cleared.web.site import Site
 
 
 class FleetPages(Struct, frozen=True):
-    """``calls``: name of a workspace → where its calls are kept. ``read_status``: how the fleet is. ``clients``: the
-    programs that may ask for that."""
+    """``keep_calls``: where the calls of the workspace with a name are kept. ``read_status``: how the fleet is.
+    ``clients``: the programs that may ask for that."""
 
-    calls: Mapping[str, CallKeeper]
+    keep_calls: Callable[[str], CallKeeper]
     read_status: Callable[[], FleetStatus]
     clients: ClientFile
 
@@ -28,7 +28,7 @@ class FleetPages(Struct, frozen=True):
 class ListedSite(Struct, frozen=True):
     """A workspace in the list of them. ``about``: what waits there, and what whoever looks may do."""
 
-    name: str
+    site: Site
     about: str = ""
 
 
@@ -50,10 +50,10 @@ def _describe(site: Site, found: NamedWorkspace | None, session: Session) -> Lis
             return None
         role = site.find_role(session)
     except ClearedError:  # its own page says what is wrong; of whom it is cannot be asked
-        return None if session.passkey else ListedSite(site.name, "cannot be opened")
+        return None if session.passkey else ListedSite(site, "cannot be opened")
     parts = []
     if found is not None and found.has_problem:
         parts.append("a problem")
     if found is not None and found.cards:
         parts.append(count_noun(found.cards, "card"))
-    return ListedSite(site.name, ", ".join([*parts, *([role] if role != "owner" else [])]))
+    return ListedSite(site, ", ".join([*parts, *([role] if role != "owner" else [])]))

@@ -96,7 +96,7 @@ def make_loop_application(runtime: RuntimeDirectory, hosts: list[str]) -> Reques
             Mount("/static", PageFiles()),
         ]
     )
-    app.state.sites, app.router.redirect_slashes = {}, False
+    app.state.read_sites, app.router.redirect_slashes = dict, False
     return RequestGuard(app, hosts, _ANY_PATH)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hmac
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from traceback import print_exception
 
 from msgspec import Struct
@@ -117,6 +117,6 @@ def require_token(form: Form, session: Session) -> None:
 
 def find_site(request: Request) -> Site | None:
     """The workspace that the path names, or the only one."""
-    sites: dict[str, Site] = request.app.state.sites
+    sites: Mapping[str, Site] = request.app.state.read_sites()
     name = request.path_params.get("workspace")
     return sites.get(name) if name is not None else next(iter(sites.values())) if len(sites) == 1 else None

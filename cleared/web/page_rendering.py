@@ -127,7 +127,7 @@ def render_page(
             prefix=address_prefix(session, site),
             session=session,
             messages=messages,
-            sites=request.app.state.sites,
+            sites=request.app.state.read_sites(),
             path=request.url.path,
             address=_find_address(request),
         )

@@ -7,7 +7,7 @@ import secrets
 import signal
 import sys
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from functools import partial
 from importlib.util import find_spec
@@ -67,20 +67,12 @@ class PageServer:
         from cleared.web.http_server import HttpServer
 
         names = _name_workspaces(roots)
+        self._exposure, self._fleet, self._open_workspace = exposure, fleet, open_workspace
         # In a fleet it stays where it is when a second workspace comes.
-        is_alone = len(names) == 1 and fleet is None
-        sites = {
-            name: Site(
-                name,
-                "" if is_alone else f"/w/{name}",
-                lambda root=root: open_workspace(root),  # type: ignore[misc]
-                fleet.calls[name] if fleet is not None else None,
-            )
-            for name, root in names.items()
-        }
-        hosts = [site.open_host() for site in sites.values()]
+        self._is_alone = len(names) == 1 and fleet is None
+        self._sites: Mapping[str, Site] = {name: self._make_site(name, root) for name, root in names.items()}
+        hosts = [site.open_host() for site in self._sites.values()]
         refuse_exposure(exposure, hosts)
-        self._exposure, self._sites = exposure, list(sites.values())
         self._type_code, self._has_link = type_code, has_link
         self._server = HttpServer()
         self._listener = open_listener(port, _MAX_WAITING, exposure.address)
@@ -90,7 +82,7 @@ class PageServer:
         self._access = Access(take_link=partial(take_link, start=self._start))
         self.url = exposure.make_url(bound, hosts)
         self._app = make_application(
-            sites,
+            lambda: self._sites,
             self._access,
             exposure.list_hosts(bound),
             lambda: self._server.is_ending,
@@ -99,6 +91,25 @@ class PageServer:
             scheme=exposure.scheme,
             fleet=fleet,
         )
+
+    def _make_site(self, name: str, root: Path) -> Site:
+        prefix, calls = "" if self._is_alone else f"/w/{name}", self._fleet.keep_calls(name) if self._fleet else None
+        return Site(name, prefix, partial(self._open_workspace, root), calls)
+
+    def add_workspace(self, name: str, root: Path) -> None:
+        """Serve this one, too, from now on; from any thread. Raises ``PolicyError`` where it may not be reached from
+        elsewhere, ``ClearedError`` where it cannot be opened."""
+        site = self._make_site(name, root)
+        refuse_exposure(self._exposure, [site.open_host()])
+        self._sites = {**self._sites, name: site}
+
+    def remove_workspace(self, name: str) -> None:
+        """Serve this one no more."""
+        left = dict(self._sites)
+        gone = left.pop(name, None)
+        self._sites = left
+        if gone is not None:
+            gone.chat.end()
 
     def serve(self, on_ready: OnReady, on_settled: Callable[[], None] | None = None) -> None:
         """Answer until ``end`` is called; ``on_ready`` gets address, link and code once it does, ``on_settled`` is
@@ -109,13 +120,15 @@ class PageServer:
             with self._listener, inviting:
                 self._server.serve(self._app, self._listener, begin, self._exposure.tls)
         finally:
-            for site in self._sites:
+            for site in self._sites.values():
                 site.chat.end()
 
     def _begin(self, on_ready: OnReady, on_settled: Callable[[], None] | None) -> None:
         """Say that it answers, and get ready for the first pages meanwhile."""
         on_ready(self._report_ready())
-        threading.Thread(target=_read_ahead, args=(self._sites, on_settled), name="read-ahead", daemon=True).start()
+        threading.Thread(
+            target=_read_ahead, args=([*self._sites.values()], on_settled), name="read-ahead", daemon=True
+        ).start()
 
     def end(self) -> None:
         """Answer what is being answered, and end; called again, do not wait for that. From any thread."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import secrets
+from collections.abc import Mapping
 from typing import Final
 
 from starlette.concurrency import run_in_threadpool
@@ -99,5 +100,5 @@ def check_sign_in(request: Request, question: str, answer: str) -> Passkey:
 
 
 def _list_passkeys(request: Request) -> list[Passkey]:
-    sites: dict[str, Site] = request.app.state.sites
+    sites: Mapping[str, Site] = request.app.state.read_sites()
     return [passkey for site in sites.values() for passkey in site.list_passkeys()]

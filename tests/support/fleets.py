@@ -81,9 +81,11 @@ class Machine:
     def __init__(self, home: Path) -> None:
         self.home = home
         self.started: list[subprocess.Popen[bytes]] = []
+        self.variables: dict[str, str] = {}
+        """Others that its programs get."""
 
     def environment(self, more: Mapping[str, str]) -> dict[str, str]:
-        return {**os.environ, "CLEARED_HOME": str(self.home), **more}
+        return {**os.environ, "CLEARED_HOME": str(self.home), **self.variables, **more}
 
     def __call__(self, *argv: str, **variables: str) -> Done:
         return command("fleet", *argv, env=self.environment(variables))
@@ -132,12 +134,16 @@ class FleetOfOne:
 
     def add_other(self, name: str) -> None:
         """A second workspace, made anew."""
-        root, shared = self._folder / f"{name}-made", self._folder / f"{name}.git"
+        root, shared = self._folder / f"{name}-made", self.shared_of(name)
         assert command("init", str(root), "--name", name.title()).code == 0
         run_git(self._folder, "clone", "-q", "--bare", f"file://{root}", str(shared))
         for setting in ("receive.denyNonFastForwards", "receive.denyDeletes"):
             run_git(shared, "config", setting, "true")
         self.owner.ok("add", name, str(shared))
+
+    def shared_of(self, name: str) -> Path:
+        """Where the history of another one is pushed to."""
+        return self._folder / f"{name}.git"
 
     @property
     def desk(self) -> Workspace:

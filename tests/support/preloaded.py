@@ -299,6 +299,7 @@ def _obey(order: dict[str, Any], fds: list[int]) -> None:
         os.chdir(order["cwd"])
         os.environ.clear()
         os.environ.update(order["env"])
+        tempfile.tempdir = order["env"].get("TMPDIR")  # as a new process has it
         signal.signal(signal.SIGINT, signal.default_int_handler)
         sys.stdin = open(0, encoding="utf-8", closefd=False)  # noqa: SIM115
         sys.stdout = open(1, "w", encoding="utf-8", closefd=False)  # noqa: SIM115

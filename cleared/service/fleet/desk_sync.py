@@ -6,29 +6,41 @@ from __future__ import annotations
 import json
 import subprocess
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
-from typing import Final, Self
+from typing import Final, Protocol, Self
 
 from cleared.base.errors import ClearedError
 from cleared.base.programs import own_command
 from cleared.git import Repository
 from cleared.service.fleet.fleet_database import FleetDatabase
 from cleared.service.fleet.fleet_home import Fleet
+from cleared.service.fleet.fleet_owner import open_desk_of
 from cleared.service.fleet.job_queue import ask_for_job, open_queue
 from cleared.workspace.location import read_checkout
 
 _LOOK_SECONDS: Final = 1.0
-_LOOKS: Final = 30
-"""After so many, all heads are asked for again: a pooler before PostgreSQL may keep what is told from coming."""
+_LOOKS: Final = 5
+"""After so many, all workspaces and their heads are asked for again: which there are is not told, and a pooler before
+PostgreSQL may keep what is from coming."""
+
+
+class Served(Protocol):
+    """What shows the clones."""
+
+    def add_workspace(self, name: str, root: Path) -> None:
+        """One was added to the fleet."""
+
+    def remove_workspace(self, name: str) -> None:
+        """One is in the fleet no more."""
 
 
 class DeskSync:
     """Looks every second whose history has moved here, and hears whose has moved there. A context manager; ``roots``:
-    name → clone."""
+    name → clone, of those that ``served`` shows already; it is told which come and go."""
 
-    def __init__(self, fleet: Fleet, roots: Mapping[str, Path], say: Callable[[str], None]) -> None:
-        self._fleet, self._roots, self._say = fleet, roots, say
+    def __init__(self, fleet: Fleet, roots: Mapping[str, Path], say: Callable[[str], None], served: Served) -> None:
+        self._fleet, self._roots, self._say, self._served = fleet, dict(roots), say, served
         self._handled: dict[str, tuple[str, str]] = {}
         """Name → the commit here and the one that the fleet has seen, when it was joined last."""
         self._said: dict[str, str] = {}
@@ -55,6 +67,7 @@ class DeskSync:
 
     def _follow(self, database: FleetDatabase) -> None:
         heads = database.list_heads()
+        self._take_in(database, heads)
         for _ in range(_LOOKS):
             if self._ended.is_set():
                 return
@@ -67,6 +80,20 @@ class DeskSync:
                 except (ClearedError, OSError) as error:  # the others are joined all the same
                     self._say_once(name, f"{name}: {error}")
             heads.update(database.await_heads(_LOOK_SECONDS))
+
+    def _take_in(self, database: FleetDatabase, names: Collection[str]) -> None:
+        """Show the workspaces that are in the fleet now, and no others."""
+        for name in [each for each in self._roots if each not in names]:
+            del self._roots[name]
+            self._served.remove_workspace(name)
+        for name in [each for each in names if each not in self._roots]:
+            try:
+                root = open_desk_of(self._fleet, database.read_workspace(name))
+                self._served.add_workspace(name, root)
+                self._roots[name] = root
+                self._said.pop(name, None)
+            except (ClearedError, OSError) as error:  # the others are shown all the same
+                self._say_once(name, f"{name} is not shown: {error}")
 
     def _say_once(self, name: str, text: str) -> None:
         if self._said.get(name) != text:

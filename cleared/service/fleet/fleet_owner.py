@@ -19,7 +19,7 @@ from cleared.git import Snapshot
 from cleared.git.remote_branch import RemoteBranch, refuse_unfenced
 from cleared.service.fleet.fleet_database import FleetDatabase
 from cleared.service.fleet.fleet_home import DESK, Fleet, fleet_folder
-from cleared.service.fleet.fleet_records import Worker
+from cleared.service.fleet.fleet_records import Worker, WorkspaceRecord
 from cleared.service.fleet.fleet_tables import VERSION
 from cleared.service.fleet.job_queue import apply_schema
 from cleared.service.fleet.object_store import FileStore
@@ -29,6 +29,7 @@ from cleared.service.fleet.owner_statements import (
     read_remembered_workers,
     read_statement,
     read_workers,
+    require_said_of,
     restore_workers,
     sign_statement,
     sign_workers,
@@ -102,6 +103,14 @@ def open_desk(name: str, url: str, branch: str, *, anew: bool = False) -> Path:
             remedy="Make a workspace (cleared init), and push it there first.",
         )
     return root
+
+
+def open_desk_of(fleet: Fleet, record: WorkspaceRecord) -> Path:
+    """The owner's clone of a workspace in the fleet. Raises ``PolicyError`` where it is not the owner's word that it
+    is."""
+    said = read_statement(fleet.owner, record.signed, WorkspaceStatement)
+    require_said_of(said, record.name)
+    return open_desk(said.name, said.url, said.branch)
 
 
 def make_statement(

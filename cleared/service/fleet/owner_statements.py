@@ -85,6 +85,15 @@ def read_statement(owner: str, signed: SignedStatement, kind: type[_T]) -> _T:
     )
 
 
+def require_said_of(said: WorkspaceStatement, name: str) -> None:
+    """Raises ``PolicyError`` where the database has under a name what the owner said of another."""
+    if said.name != name:
+        raise PolicyError(
+            f"what the database has under {name} is what the owner said of {said.name}; nothing is run",
+            remedy="Look who has changed the database. The owner says it again: cleared fleet add.",
+        )
+
+
 def require_trusted_worker(workers: WorkersStatement, key: str) -> None:
     """Raises ``PolicyError`` where the owner has not let the worker with this key in, or has revoked it."""
     if key not in workers.keys:

@@ -32,6 +32,7 @@ from cleared.service.fleet.job_queue import (
     open_queue,
 )
 from cleared.service.fleet.owner_statements import read_workers, require_trusted_worker
+from cleared.service.fleet.temporary_folder import mark_folder
 from cleared.service.fleet.workspace_job import JobOrder, do_job
 from cleared.trust.keys import run_key, run_public_key
 from cleared.workspace.location import cleared_home
@@ -90,6 +91,7 @@ class FleetWorker:
         either."""
         before = signal.signal(signal.SIGINT, signal.SIG_IGN)
         try:
+            mark_folder()
             forkserver.ensure_running()
         finally:
             signal.signal(signal.SIGINT, before)

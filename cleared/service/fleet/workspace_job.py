@@ -45,6 +45,7 @@ from cleared.service.fleet.owner_statements import (
     read_statement,
     read_workers,
     refuse_older,
+    require_said_of,
     require_trusted_worker,
 )
 from cleared.service.fleet.service_state import pack_state, unpack_state
@@ -144,11 +145,7 @@ class WorkspaceJob:
         """How it ended. Raises ``ClearedError`` where it cannot be done as things are."""
         owner = self._order.fleet.owner
         said = read_statement(owner, record.signed, WorkspaceStatement)
-        if said.name != check_name(record.name):
-            raise PolicyError(
-                f"what the database has under {record.name} is what the owner said of {said.name}; nothing is run",
-                remedy="Look who has changed the database. The owner says it again: cleared fleet add.",
-            )
+        require_said_of(said, check_name(record.name))
         workers = read_workers(owner, self._database, self._folder)
         if said.at <= workers.removed.get(said.name, ""):
             raise PolicyError(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
+import tempfile
 from pathlib import Path
 
 from fleets import FleetOfOne, end
@@ -45,6 +46,28 @@ def test_a_killed_worker_s_job_is_done_by_another(fleet: FleetOfOne, tmp_path: P
     said = end(second)
     assert "a worker died at its job" in said and "Traceback" not in said
     assert sorted(entry["amount"] for entry in fleet.fetch().entries()) == ["1.00", "2.00"]
+
+
+def test_what_a_killed_worker_left_among_temporary_files_is_removed(fleet: FleetOfOne) -> None:
+    """By the next one; what a worker uses that is up stays, and so does what is another program's."""
+    one, two = fleet.worker("one"), fleet.worker("two")
+    with tempfile.TemporaryDirectory() as name:  # a socket's path has to be short
+        temporary = Path(name)
+        one.variables = two.variables = {"TMPDIR": name}
+        (temporary / "pymp-other").mkdir()
+        killed = one.start()
+        left = eventually(lambda: [*temporary.glob("pymp-*/listener-*")])[0].parent
+        killed.kill()
+        killed.communicate()
+        other = two.start()
+        eventually(lambda: not left.exists())
+        used = eventually(lambda: [*temporary.glob("pymp-*/listener-*")])[0].parent
+        third = one.start()
+        eventually(lambda: len([*temporary.glob("pymp-*/listener-*")]) == 2)
+        assert used.exists()
+        for process in (other, third):
+            assert "Traceback" not in end(process)
+        assert (temporary / "pymp-other").exists()
 
 
 def test_a_worker_that_was_paused_is_stopped_by_the_fence(fleet: FleetOfOne) -> None:

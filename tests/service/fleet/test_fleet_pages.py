@@ -78,3 +78,33 @@ def test_the_pages_are_there_while_the_database_is_away(fleet: FleetOfOne, clust
         fleet.work("one")
     commits = fleet.fetch().git("log", "--format=%(trailers:key=Event,valueonly,separator=)", "--grep=Agent: orders")
     assert sorted(commits.split("\n")[:-1]) == ["webhook hook/m1", "webhook hook/m2"]
+
+
+def test_a_workspace_that_comes_or_goes_later_is_on_the_page_or_not(fleet: FleetOfOne) -> None:
+    fleet.work("one", CLOCK)
+    with fleet.serving() as server:
+        server.sign_in(server.code)
+        fleet.add_other("beta")
+        eventually(lambda: "beta" in server.get("/").text)
+        assert server.get("/w/beta/queue").status == 200
+        fleet.work("one", CLOCK)
+        desk, before = fleet.desk_of("beta"), tip_of(fleet.shared_of("beta"))
+        desk.ok("journal", "add", "2025-02-05", "by hand", "5070=9", "1010=-9")
+        eventually(lambda: tip_of(fleet.shared_of("beta")) != before)  # it is joined as those from the start are
+        fleet.owner.ok("remove", "beta", "--forget")
+        eventually(lambda: server.get("/w/beta/queue").status == 404)
+        assert "beta" not in server.get("/").text
+        assert server.get("/w/acme/queue").status == 200
+
+
+def test_what_somebody_else_wrote_in_the_database_is_not_shown(fleet: FleetOfOne) -> None:
+    fleet.work("one", CLOCK)
+    with fleet.serving() as server:
+        server.sign_in(server.code)
+        fleet.query(
+            "INSERT INTO fleet_workspaces (name, statement, signature) SELECT 'copy', statement, signature "
+            "FROM fleet_workspaces"
+        )
+        fleet.add_other("beta")
+        eventually(lambda: "beta" in server.get("/").text)
+        assert server.get("/w/copy/queue").status == 404
