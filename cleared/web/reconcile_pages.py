@@ -9,16 +9,16 @@ from typing import Any, Final
 
 from starlette.responses import Response
 
-from cleared.base.errors import ClearedError, PolicyError, UsageError
+from cleared.base.errors import ClearedError, UsageError
 from cleared.base.short_text import quote_name
 from cleared.base.terminal import count_noun
 from cleared.books.decisions.bank_agreement import list_completeness, parse_balance, read_reconciliation
-from cleared.books.decisions.hand_posting import add_entry_by_hand
 from cleared.books.decisions.opening_balances import (
     SHOWN,
     digest_openings,
     list_opening_balances,
     post_opening_balances,
+    post_typed_opening,
 )
 from cleared.books.decisions.reconciling import record_agreement, withdraw_agreement
 from cleared.books.ledger.chart import OPENING_BALANCES
@@ -104,17 +104,9 @@ def post_openings(page: PageRequest) -> Response:
         return f"{count_noun(len(entries), 'opening balance')} booked: {', '.join(e.entry_id for e in entries)}"
 
     def post_typed() -> str:
-        """What the books have of that balance by then is left out: a form that is sent twice books it once."""
         account, day = read_account(page), read_day(page, "date")
-        data = read_reconciliation(host, account, day, page.read_value("balance"))
-        missing = Decimal(data["stated"]) - Decimal(data["booked"])
-        if not missing:
-            raise PolicyError(
-                f"the books hold {data['stated']} on account {account} at the end of {day} already",
-                remedy="Nothing is left to book.",
-            )
-        posted = add_entry_by_hand(host, day, "Opening balance", [(account, missing), (OPENING_BALANCES, -missing)])
-        return f"Opening balance of {account} booked: {posted.entry.entry_id}"
+        posted = post_typed_opening(host, account, day, page.read_value("balance"))
+        return f"Opening balance of {account} booked: {posted.entry_id}"
 
     is_typed = page.form.get("choice") == "typed"
     return answer_form(

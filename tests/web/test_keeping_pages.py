@@ -112,6 +112,28 @@ def test_an_opening_balance_that_no_file_says_is_typed(posted: Workspace) -> Non
     posted.in_order()
 
 
+def test_an_opening_balance_is_typed_once_and_before_the_first_row(posted: Workspace) -> None:
+    """What is booked already, comes after the first row or is still to come would move what the bank agreed to."""
+    with inner_server(posted.root) as server:
+        page = signed_in(server).get("/books/opening")
+        head, first = posted.head(), min(each["date"] for each in posted.entries())
+        for day, said in ((first, f"the first row of account 1010 is of {first}"), ("2031-01-01", "is not over yet")):
+            typed = (("choice", "typed"), ("account", "1010"), ("date", day), ("balance", "55"))
+            refused = send(server, page, "/books/opening", *typed)
+            assert refused.status == 409 and said in refused.text and 'value="55"' in refused.body, refused.text
+        assert posted.head() == head
+        booked = send(server, page, "/books/opening").text.partition("balance booked: ")[2].split()[0]
+        head = posted.head()
+        for day in ("2024-12-31", "2024-06-30"):
+            typed = (("choice", "typed"), ("account", "1010"), ("date", day), ("balance", "1000"))
+            refused = send(server, page, "/books/opening", *typed)
+            assert refused.status == 409 and f"is posted already: {booked}" in refused.text, refused.text
+        assert posted.head() == head
+        posted.ok("journal", "void", booked, "--reason", "the statement says otherwise")
+        assert "Opening balance of 1010 booked" in send(server, page, "/books/opening", *typed).text
+    posted.in_order()
+
+
 GERMAN = """Umsätze Girokonto;DE89 3704 0044 0532 0130 00
 
 Buchungstag;Valuta;Verwendungszweck;Betrag;Saldo

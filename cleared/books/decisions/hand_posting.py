@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import date
 from decimal import Decimal
 from typing import Final
@@ -57,9 +57,11 @@ def add_entry_by_hand(
     tags: Sequence[str] = (),
     note: str = "",
     key: str = "",
+    refuse: Callable[[DecisionContext], None] | None = None,
 ) -> HandPosting:
     """Post one entry. ``lines``: (account, amount) each; positive is a debit, negative a credit. ``key``: with the same
-    key the same entry is posted once, however often this is called.
+    key the same entry is posted once, however often this is called. ``refuse``: raises where it may not be posted on
+    the books as they are once nobody else writes.
 
     It is the person's decision, so it is ``user-confirmed``; ``cleared queue undo`` takes it back. Raises
     ``UsageError`` for texts, amounts and keys that cannot be, ``PrimitiveError`` where it does not balance, an
@@ -80,6 +82,8 @@ def add_entry_by_hand(
 
     def stage_entry(decision_context: DecisionContext) -> Decision | None:
         context = decision_context.context
+        if refuse is not None:
+            refuse(decision_context)
         if earlier := _find_posting(decision_context, key):
             _require_same(earlier.entry, key, {"date": day, "description": description, "legs": tuple(legs), **texts})
             known.append(earlier)

@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
+from datetime import date, timedelta
+from decimal import Decimal
 from typing import Final
 
 from cleared.base.errors import PolicyError
 from cleared.books.decisions import book_subjects
+from cleared.books.decisions.bank_agreement import read_reconciliation
 from cleared.books.decisions.bank_standing import Opening, make_bank_standing, read_bank_standing
+from cleared.books.decisions.hand_posting import add_entry_by_hand
+from cleared.books.decisions.reconciling import read_facts
 from cleared.books.index.journal_index import EntryFilter, JournalIndex, open_index
 from cleared.books.ledger.chart import OPENING_BALANCES
 from cleared.books.ledger.corrections import make_leg
 from cleared.books.ledger.entry import OPENING, Entry
+from cleared.books.ledger.reconciliation import AccountFacts
 from cleared.books.queries import open_committed_books
 from cleared.books.staged_books import books_of
 from cleared.changes.decisions.decision_context import Decision, DecisionContext, commit_decision, require_commit
@@ -71,6 +77,52 @@ def post_opening_balances(host: Host) -> tuple[list[Entry], str]:
         return Decision(book_subjects.opening_balances_posted(len(entries)))
 
     return entries, require_commit(commit_decision(host, "journal open", stage_opening_balances, collects=[entries]))
+
+
+def post_typed_opening(host: Host, account: int, day: date, balance: str) -> Entry:
+    """Post what a person says that an account of a bank held at the end of a day, before its first row. What the books
+    have of it by then is left out.
+
+    Raises ``PolicyError`` for a day that is not over or not before the account's first row, and where its opening
+    balance is posted; ``UsageError`` for what is no amount of money or no bank's account.
+    """
+    data = read_reconciliation(host, account, day, balance)
+    booked, missing = Decimal(data["booked"]), Decimal(data["stated"]) - Decimal(data["booked"])
+    if not missing:
+        raise PolicyError(
+            f"the books hold {data['stated']} on account {account} at the end of {day} already",
+            remedy="Nothing is left to book.",
+        )
+
+    def refuse_opening(decision_context: DecisionContext) -> None:
+        index = open_index(host.layout, decision_context.snapshot, host.decimal_places)
+        facts = read_facts(host, index, books_of(decision_context.context).bank, account)
+        if day > decision_context.context.today:
+            raise PolicyError(f"{day} is not over yet", remedy="Say what it held at the end of a day that is past.")
+        _refuse_where_opened(facts, day)
+        if facts.balance_on(day) != booked:
+            raise PolicyError(f"what the books have of account {account} has changed", remedy="Look at it again.")
+
+    lines = [(account, missing), (OPENING_BALANCES, -missing)]
+    return add_entry_by_hand(host, day, "Opening balance", lines, refuse=refuse_opening).entry
+
+
+def _refuse_where_opened(facts: AccountFacts, day: date) -> None:
+    """Raises ``PolicyError`` where the account has its opening balance, or rows of its bank on that day or before."""
+    standing = [entry for _, entry, _ in facts.legs if entry.status != "voided"]
+    opened = [e.entry_id for e in standing if any(leg.account_id == OPENING_BALANCES for leg in e.legs)]
+    if opened:
+        raise PolicyError(
+            f"the opening balance of account {facts.account} is posted already: {', '.join(opened)}",
+            remedy=f"Where it is wrong, take it back first: cleared journal void {opened[0]} --reason …",
+        )
+    posted = [entry.date for _, entry, line in facts.legs if line and entry.status != "voided"]
+    first = min([*posted, *(line.posted_date for line in facts.unposted)], default=date.max)
+    if first <= day:
+        raise PolicyError(
+            f"the first row of account {facts.account} is of {first}",
+            remedy=f"Say what it held before that: at the end of {first - timedelta(days=1)}, or of an earlier day.",
+        )
 
 
 def _reference_of(account: str) -> str:
