@@ -160,6 +160,10 @@ def test_an_unknown_file_becomes_a_bank_account(ws: Workspace) -> None:
         assert "It is of Business checking , which is there: its" in page.text, page.text
         (address,) = set(re.findall(r'action="[^"]*(/bank/files/[^"]*)"', page.body))
         assert "giro.csv" in server.get("/bank").text and "giro.csv" in server.get("/").text
+        for number, said in (("5070", "Meals (expense) cannot be a bank account’s"), ("1010", "is the bank account’s")):
+            other = server.get(f"{address}?name=Girokonto&type=checking&ledger_account={number}")
+            assert f"account {number} " in other.text and said in other.text, other.text
+            assert 'id="add"' not in other.body
         named = server.get(f"{address}?name=Girokonto&type=checking&ledger_account=1020")
         assert "New bank account: Girokonto , checking, account 1020" in named.text, named.text
         assert ws.head() == head and "Girokonto" not in ws.read("config.yaml")

@@ -249,6 +249,24 @@ def test_an_account_of_a_known_bank_has_its_name_and_an_account_of_its_own(ws: W
     assert (names[1011], names[1020]) == ("Wise", "Business savings")
 
 
+@pytest.mark.parametrize(
+    ("number", "said"),
+    [
+        ("5070", "Meals (expense) cannot be a bank account’s"),
+        ("3900", "Opening balances (equity) cannot be a bank account’s"),
+        ("1090", "Transfers in transit (between your own accounts) cannot be a bank account’s"),
+        ("1010", "is the bank account’s Business checking"),
+    ],
+)
+def test_a_bank_account_has_no_account_of_the_books_that_is_something_else(
+    ws: Workspace, tmp_path: Path, number: str, said: str
+) -> None:
+    file = tmp_path / "card.csv"
+    file.write_text("Day,What,Sum\n2025-01-31,RENT,-4.00\n")
+    with unchanged(ws):
+        refused(ws("bank", "add", str(file), "--id", "more", "--ledger-account", number, "--yes"), 2, said)
+
+
 def test_cards_that_state_one_day_and_a_mostly_empty_memo() -> None:
     """Brex lets its users choose the columns of a file, so none of its files is a preset."""
     data = (
