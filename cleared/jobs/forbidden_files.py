@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import os
+import re
 import stat
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from fnmatch import fnmatchcase
+from fnmatch import fnmatchcase, translate
 from pathlib import Path
 from typing import Final
 
@@ -44,6 +45,7 @@ NAME_PATTERNS: Final = (
     ".kube",
 )
 """Names that are forbidden, in upper and lower case; a folder of such a name forbids all that is in it."""
+_FORBIDDEN_NAME: Final = re.compile("|".join(map(translate, NAME_PATTERNS)))
 _DEEPEST: Final = 200
 """Folders in folders, from the first on. What lies deeper is forbidden unseen: looking for it has no end."""
 
@@ -111,15 +113,16 @@ class ForbiddenFiles:
                 if is_regular and not self.explain_refusal(path):
                     yield path
 
-    def grantable_paths(self, top: Path) -> Iterator[tuple[Path, bool]]:
+    def grantable_paths(self, top: Path, known: list[Path] | None = None) -> Iterator[tuple[Path, bool]]:
         """What the kernel may grant for ``top``: paths, each with True for the whole of it and False for names only.
 
         A folder with something forbidden in it is granted by names only, and then each of its entries that is not. A
-        link is never granted, as what it leads to would be.
+        link is never granted, as what it leads to would be. ``known``: what is forbidden below ``top``, where that was
+        looked for.
         """
         if self.explain_refusal(top):
             return
-        refused = list(self._find_forbidden_below(top)) if top.is_dir() else []
+        refused = known if known is not None else list(self._find_forbidden_below(top)) if top.is_dir() else []
         if not refused:
             yield top, True
             return
@@ -127,8 +130,8 @@ class ForbiddenFiles:
         for entry in sorted(top.iterdir()):
             if entry.is_symlink() or entry in refused:
                 continue
-            if any(path.is_relative_to(entry) for path in refused):
-                yield from self.grantable_paths(entry)
+            if below := [path for path in refused if path.is_relative_to(entry)]:
+                yield from self.grantable_paths(entry, below)
             else:
                 yield entry, True
 
@@ -136,18 +139,18 @@ class ForbiddenFiles:
         """Forbidden files and folders below ``top``, and hard links to such files."""
         for folder, folders, names in os.walk(top):
             is_last = _is_last(folder)
-            for name in [*folders, *names]:
-                path = Path(folder, name)
-                is_below = is_last and name in folders
-                if is_below or self._is_forbidden(name, path) or (name in names and self._is_linked_to_forbidden(path)):
-                    yield path
-            kept = [f for f in folders if f != ".git" and not self._is_forbidden(f, Path(folder, f))]
-            folders[:] = [] if is_last else kept
+            # Libraries have thousands of files: no ``Path`` for those that are not told of.
+            refused = {name for name in folders if is_last or self._is_forbidden(name, f"{folder}/{name}")}
+            files = ((name, f"{folder}/{name}") for name in names)
+            for name in (n for n, path in files if self._is_forbidden(n, path) or self._is_linked_to_forbidden(path)):
+                yield Path(folder, name)
+            yield from (Path(folder, name) for name in folders if name in refused)
+            folders[:] = [name for name in folders if name != ".git" and name not in refused]
 
-    def _is_linked_to_forbidden(self, path: Path) -> bool:
+    def _is_linked_to_forbidden(self, path: Path | str) -> bool:
         """Whether a hard link to the file is forbidden, in the workspace or in the folder of the keys."""
         try:
-            status = path.lstat()
+            status = os.lstat(path)
         except OSError:
             return False
         if status.st_nlink < 2 or not stat.S_ISREG(status.st_mode):
@@ -185,12 +188,12 @@ class ForbiddenFiles:
                 return part
         return None
 
-    def _is_forbidden(self, name: str, path: Path) -> bool:
-        folded = name.casefold()
-        if any(fnmatchcase(folded, pattern) for pattern in NAME_PATTERNS):
+    def _is_forbidden(self, name: str, path: Path | str) -> bool:
+        if _FORBIDDEN_NAME.match(name.casefold()):
             return True
         if not self.patterns:
             return False
+        path = Path(path)
         below = path.relative_to(self.root).as_posix() if path.is_relative_to(self.root) else None
         return any(
             fnmatchcase(below, p.rstrip("/")) if "/" in p.rstrip("/") and below is not None else fnmatchcase(name, p)

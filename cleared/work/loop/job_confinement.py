@@ -109,9 +109,9 @@ def python_rules(path: Sequence[str]) -> list[tuple[Path, int]]:
     prefixes = [Path(p).resolve() for p in dict.fromkeys((sys.prefix, sys.base_prefix, sys.exec_prefix))]
     rules = [landlock.read_rule(p) for p in prefixes if p.exists() and p != Path("/")]
     rules.append(landlock.read_rule(_PACKAGE))
-    for text in path:
-        place = Path(text)
-        if not place.exists() or any(place.resolve().is_relative_to(p) for p in prefixes):
+    for place in sorted(map(Path, dict.fromkeys(path)), key=lambda each: len(each.parts)):
+        granted = {p for p, _ in filter(landlock.allows_reading, rules)}
+        if not place.exists() or not granted.isdisjoint((place.resolve(), *place.resolve().parents)):
             continue
         if place.resolve() == _PACKAGE.parent.resolve():  # a checkout holds more than the package
             rules.append(landlock.list_rule(place))
