@@ -59,8 +59,8 @@ class ReachMarks:
 
     def mark_script(self, tree: ast.Module, file: str) -> str:
         """The source of the script with marks."""
-        original: dict[int, ast.AST] = {}
-        marked = _copy_node(tree, original)
+        marked, copies = copy_tree(tree)
+        original = {id(copied): was for was, copied in copies}
         _Marker(self, file, original).visit(marked)
         text = _HELPER.format(
             seen=f"{self._token}_s", mark=self._token, both=f"{self._token}_both", varies=f"{self._token}_varies"
@@ -106,9 +106,10 @@ class ReachMarks:
         return ast.Call(ast.Name(name, ast.Load()), [ast.Constant(number), *more], [])
 
 
-def _copy_node(node: ast.Module, original: dict[int, ast.AST]) -> ast.Module:
-    """A copy without places in the text; of each node of it, the ``original`` by its identity. Standard Python's
-    ``deepcopy`` takes five times as long."""
+def copy_tree(tree: ast.Module) -> tuple[ast.Module, list[tuple[ast.AST, ast.AST]]]:
+    """A copy without places in the text, and each node with its copy. Standard Python's ``deepcopy`` takes five times
+    as long."""
+    copies: list[tuple[ast.AST, ast.AST]] = []
 
     def copy_value(value: object) -> object:
         if isinstance(value, list):
@@ -116,10 +117,10 @@ def _copy_node(node: ast.Module, original: dict[int, ast.AST]) -> ast.Module:
         if not isinstance(value, ast.AST):
             return value
         made = type(value)(*(copy_value(getattr(value, name, None)) for name in value._fields))
-        original[id(made)] = value
+        copies.append((value, made))
         return made
 
-    return cast(ast.Module, copy_value(node))
+    return cast(ast.Module, copy_value(tree)), copies
 
 
 def _identify(nodes: Iterable[ast.AST]) -> frozenset[int]:

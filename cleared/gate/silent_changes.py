@@ -15,6 +15,7 @@ from msgspec import Struct
 
 from cleared.gate.dry_run import DryRun
 from cleared.gate.past_runs import DryRunInput
+from cleared.gate.reach_marks import copy_tree
 from cleared.gate.script_changes import Piece, ScriptChanges
 
 _MOST_RUNS: Final = 400
@@ -88,8 +89,8 @@ def _take_back(tree: ast.Module, piece: Piece, partner: Piece | None) -> str | N
     block that cannot be left out by itself: its conditions and its block are looked at by themselves."""
     if not piece.nodes:
         return None
-    copies: dict[int, ast.AST] = {}
-    changed = copy.deepcopy(tree, copies)
+    changed, pairs = copy_tree(tree)
+    copies = {id(was): copied for was, copied in pairs}
     if piece.is_row:
         instead = partner.row if partner is not None and partner.is_row else ()
         done = _replace_row(changed, [copies[id(part)] for part in piece.row], instead)
