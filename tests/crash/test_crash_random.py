@@ -1,4 +1,4 @@
-"""Killed at any time: 60 kills here, a thousand by ``python -m tests.crash --kills 1000`` (B13).
+"""Killed at any time: 20 kills here, a thousand by ``python -m tests.crash --kills 1000`` (B13).
 
 The kills at each step are all in ``test_crash_steps.py``; these look for steps that nobody thought of.
 """
@@ -7,15 +7,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import pytest
 from crash_kill import Killer
 from crash_random import CHUNK, campaign
 
-CHUNKS = 2
 
-
-@pytest.mark.parametrize("seed", range(CHUNKS))
-def test_killed_at_any_time(template: Path, tmp_path: Path, seed: int) -> None:
-    with Killer(seed) as killer:
+def test_killed_at_any_time(template: Path, tmp_path: Path) -> None:
+    with Killer(0) as killer:
         told = campaign(template, tmp_path, killer, CHUNK)
     assert told.kills >= CHUNK

@@ -18,6 +18,9 @@ from cleared.review.queue_cards import read_cards
 RUN_STEPS = ("begun", "ran", "checked", *STEPS)
 PLACES = [(step, nth) for step in RUN_STEPS for nth in ((1, 2, 5, 9) if step == "file" else (1,))]
 
+FEW = slice(None) if EVERY else slice(1, None, 2)
+"""Every other one, that at which the branch moves among them."""
+
 
 def committed(step: str) -> bool:
     """Whether the commit is made when this step is reached."""
@@ -41,7 +44,7 @@ def test_ingest_killed_at_each_step(template: Path, tmp_path: Path, step: str, n
     check_goes_on(root)
 
 
-@pytest.mark.parametrize(("step", "nth"), [p for p in PLACES if p[0] in STEPS])
+@pytest.mark.parametrize(("step", "nth"), [p for p in PLACES if p[0] in STEPS][FEW])
 def test_the_repair_killed_too(template: Path, tmp_path: Path, step: str, nth: int) -> None:
     """Kill the run, kill whoever repairs it at each of its own steps, then repair."""
     root = copy(template, tmp_path / "w")
@@ -92,7 +95,7 @@ def test_a_close_killed_at_each_step(template: Path, tmp_path: Path, step: str) 
     check_sound(root)
 
 
-@pytest.mark.parametrize(("step", "nth"), [(s, n) for s in STEPS for n in ((1, 6, 12) if s == "file" else (1,))])
+@pytest.mark.parametrize(("step", "nth"), [(s, n) for s in STEPS for n in ((1, 6, 12) if s == "file" else (1,))][FEW])
 def test_an_init_killed_at_each_step(tmp_path: Path, step: str, nth: int) -> None:
     """The same command again makes it, or finishes it, and then there is a workspace."""
     root = tmp_path / "w"

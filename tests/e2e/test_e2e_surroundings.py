@@ -20,7 +20,6 @@ from harness import (
     ATTESTED,
     LOG,
     QUEUE,
-    Done,
     Workspace,
     chase,
     command,
@@ -32,6 +31,8 @@ from harness import (
     refused,
     unchanged,
 )
+from kill_points import EVERY
+from stepped import list_steps, run_stepped
 
 POST = 'journal_add_double("2025-01-03", "GITHUB", 5020, 1010, "4.00")'
 SLOW = "for i in range(10 ** 9):\n    ctx_today()\n"
@@ -341,56 +342,21 @@ def test_ctrl_c_while_waiting(ws: Workspace) -> None:
         assert code == 130 and b"Traceback" not in err, err
 
 
-INTERRUPTED = """
-import os, signal, sys
-from cleared.changes import workspace_opening
-from cleared.cli.command_runner import run
-at, seen, original = int(sys.argv[1]), [], workspace_opening.open_workspace
-def step(name):
-    seen.append(name)
-    if len(seen) - 1 == at:
-        os.kill(os.getpid(), signal.SIGINT)
-def opened(*a, **k):
-    host = original(*a, **k)
-    host.on_step = step
-    return host
-workspace_opening.open_workspace = opened
-code = run(["agent", "run", "ingest", "-C", sys.argv[2]])
-print(len(seen))
-sys.exit(code)
-"""
-
-
-def interrupted(root: Path, at: int) -> Done:
-    """``agent run ingest`` with Ctrl-C at its ``at``-th step; the last line on stdout is the number of steps."""
-    done = subprocess.run(
-        [sys.executable, "-c", INTERRUPTED, str(at), str(root)], capture_output=True, text=True, timeout=60, check=False
-    )
-    return Done(done.returncode, done.stdout, done.stderr)
-
-
-PARTS = 4
-
-
-@pytest.mark.parametrize("part", range(PARTS))
-def test_ctrl_c_at_each_step(ws: Workspace, part: int) -> None:
+def test_ctrl_c_at_each_step(ws: Workspace, tmp_path: Path) -> None:
     """Bad input: Ctrl-C at any step of a run and its seal: all of it or nothing; what is said is true."""
     ws.drop("a.csv")
-    fresh = ws.root.parent / "fresh"
-    copy_books(ws.root, fresh)
-    done = interrupted(ws.root, -1)
-    assert done.code == 0
-    count = int(done.out.splitlines()[-1])
-    assert count > 4
-    for at in range(part, count, PARTS if os.environ.get("CLEARED_EVERY_POINT") else 2 * PARTS):
-        one = Workspace(ws.root.parent / f"at-{at}")
-        copy_books(fresh, one.root)
-        done = interrupted(one.root, at)
-        story = f"step {at} of {count}: {done}"
-        assert "Traceback" not in done.err and done.code in (0, 130), story
+    fresh = copy_books(ws.root, tmp_path / "fresh")
+    steps = list_steps(["agent", "run", "ingest", "-C", str(ws.root)], tmp_path / "steps")
+    assert len(steps) > 4
+    for at in range(0, len(steps), 1 if EVERY else 2):
+        one = Workspace(copy_books(fresh, tmp_path / f"at-{at}"))
+        nth = steps[: at + 1].count(steps[at])
+        done = run_stepped(["agent", "run", "ingest", "-C", str(one.root)], steps[at], nth, signal.SIGINT)
+        story = f"step {at}, {steps[at]}: {done}"
+        assert b"Traceback" not in done.stderr and done.returncode in (0, 130), story
         posted = len(one.entries())
         assert posted in (0, 4), story
-        assert "nothing was changed" not in done.err or posted == 0, story
+        assert b"nothing was changed" not in done.stderr or posted == 0, story
         assert one.run("ingest")["result"]["imported"] == 4 - posted, story
         assert len(one.entries()) == 4
         one.in_order()

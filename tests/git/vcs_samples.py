@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import os
 import subprocess
+import tempfile
 from collections.abc import Mapping
 from datetime import UTC, datetime
+from functools import cache
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -36,7 +38,16 @@ _IDENTITY = {
 
 def git(root: Path, *args: str, check: bool = True, plain: bool = True) -> str:
     """The user's git; ``plain`` without whatever the repository's settings would run."""
-    safe = ["-c", "core.hooksPath=/dev/null", "-c", "core.fsmonitor=false", "-c", "commit.gpgsign=false"]
+    safe = [
+        "-c",
+        "core.hooksPath=/dev/null",
+        "-c",
+        "core.fsmonitor=false",
+        "-c",
+        "commit.gpgsign=false",
+        "-c",
+        "maintenance.auto=false",
+    ]
     done = subprocess.run(
         ["git", *(safe if plain else []), *args],
         cwd=root,
@@ -58,16 +69,9 @@ class Work:
 
     @classmethod
     def make(cls, root: Path, *init: str) -> Work:
-        root.mkdir(parents=True)
-        git(root, "init", "-q", "-b", "main", *init)
-        for path, content in BASE.items():
-            put(root, path, content)
-        put(root, ".gitignore", b"/.cleared/\n")
-        put(root, "run.sh", b"#!/bin/sh\n")
-        (root / "run.sh").chmod(0o755)
-        (root / "link").symlink_to("config.yaml")
-        git(root, "add", "-A")
-        git(root, "commit", "-q", "-m", "base")
+        from harness import write_tree  # not where a child has this module alone
+
+        write_tree(_make_base(init), root)
         return cls(root, Repository.open(root, for_writing=True))
 
     def git(self, *args: str, check: bool = True, plain: bool = True) -> str:
@@ -109,6 +113,26 @@ class Work:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.repo.close()
+
+
+@cache
+def _make_base(init: tuple[str, ...]) -> Any:
+    """The repository that all begin with, as ``read_tree`` has it; made once, by git itself."""
+    from harness import read_tree
+
+    with tempfile.TemporaryDirectory() as folder:
+        root = Path(folder)
+        git(root, "init", "-q", "-b", "main", *init)
+        for path, content in BASE.items():
+            put(root, path, content)
+        put(root, ".gitignore", b"/.cleared/\n")
+        put(root, "run.sh", b"#!/bin/sh\n")
+        (root / "run.sh").chmod(0o755)
+        (root / "link").symlink_to("config.yaml")
+        root.chmod(0o755)
+        git(root, "add", "-A")
+        git(root, "commit", "-q", "-m", "base")
+        return read_tree(root)
 
 
 def put(root: Path, path: str, content: bytes) -> None:
