@@ -16,7 +16,7 @@ from looped import Life, Loops, files, plugged_in, prepare
 from cleared.base.errors import WorkspaceError
 from cleared.jobs import file_schemas, loop_reader
 
-CYCLES = int(os.environ.get("CLEARED_LOOP_CYCLES", "1000"))
+CYCLES = int(os.environ.get("CLEARED_LOOP_CYCLES", "500"))
 EACH = CYCLES // 12
 """Jobs of each enqueuer; the other cycles find nothing to do, and say so."""
 NEWEST = 12

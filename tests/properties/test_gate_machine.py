@@ -16,7 +16,7 @@ from harness import Workspace, take_ok, trust_books
 from hypothesis import HealthCheck, settings
 from hypothesis.stateful import run_state_machine_as_test
 
-EXAMPLES = 4
+EXAMPLES = 3
 STEPS = 25
 
 

@@ -7,13 +7,12 @@ from datetime import date, timedelta
 from decimal import Decimal
 
 from books_world import Row, World, chase, with_ids
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from cleared.books.staged_books import books_of
 
 FIRST = date(2025, 1, 20)
-EXAMPLES = settings(max_examples=60, deadline=None)
 
 amounts = st.integers(-500, 500).filter(bool).map(lambda cents: Decimal(cents) / 100)
 texts = st.sampled_from(["COFFEE", "AWS", 'A "B", C', "=1+1", "two\nlines", "☕", "aws"])
@@ -45,7 +44,6 @@ def truth(statement: list[Row]) -> dict[int, Decimal]:
 
 
 @given(statements(), st.data())
-@EXAMPLES
 def test_whole_days_in_any_order_overlapping_and_repeated(statement: list[Row], data: st.DataObject) -> None:
     """Downloads of whole days that cover all of them: always exactly the same books."""
     days = sorted({row[0] for row in statement})
@@ -72,7 +70,6 @@ def test_whole_days_in_any_order_overlapping_and_repeated(statement: list[Row], 
 
 
 @given(statements(), st.data())
-@EXAMPLES
 def test_split_anywhere(statement: list[Row], data: st.DataObject) -> None:
     """Cut within a day, equal rows may be taken for repeated ones: then there is a card that lists them."""
     cut = data.draw(st.integers(0, len(statement)))
@@ -91,7 +88,6 @@ def test_split_anywhere(statement: list[Row], data: st.DataObject) -> None:
 
 
 @given(statements())
-@EXAMPLES
 def test_the_bank_legs_are_closing_minus_opening(statement: list[Row]) -> None:
     with World() as world:
         world.drop("all.csv", chase(statement, Decimal(100)))
@@ -103,7 +99,6 @@ def test_the_bank_legs_are_closing_minus_opening(statement: list[Row]) -> None:
 
 
 @given(statements(), st.integers(0, 24))
-@EXAMPLES
 def test_a_gap_is_told(statement: list[Row], drop: int) -> None:
     """A row missing within a file, or between two, shows in the running balance."""
     full = statement[:]

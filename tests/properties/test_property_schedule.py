@@ -10,13 +10,12 @@ from typing import Any
 from zoneinfo import ZoneInfo
 
 import croniter
-from hypothesis import assume, example, given, settings
+from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
 from cleared.sandbox import header_values
 from cleared.sandbox.schedule import Schedule, find_due_times
 
-EXAMPLES = settings(max_examples=150, deadline=None)
 DAY = timedelta(days=1)
 # Where clocks are set by an hour, half an hour, two hours, a day; at midnight, over it; around Ramadan; never.
 ZONES = (
@@ -89,7 +88,6 @@ def of(expression: str, zone: str) -> Schedule:
     return Schedule(expression, zone)
 
 
-@EXAMPLES
 @given(expressions, near_a_change())
 def test_C1_next_rises_and_between_is_next_again_and_again(expression: str, where: tuple[str, datetime]) -> None:
     zone, start = where
@@ -109,7 +107,6 @@ def test_C1_next_rises_and_between_is_next_again_and_again(expression: str, wher
         assert schedule.times_between(start, instant, limit=late) == found[-late:]
 
 
-@EXAMPLES
 @given(expressions, near_a_change(), st.lists(st.integers(0, 5 * 86_400_000_000), max_size=8))
 def test_C2_however_an_interval_is_divided_the_same_comes_due(
     expression: str, where: tuple[str, datetime], cuts: list[int]
@@ -129,7 +126,6 @@ def test_C2_however_an_interval_is_divided_the_same_comes_due(
     assert ran == [instant for instant in whole if instant > start]
 
 
-@EXAMPLES
 @given(expressions, near_a_change(), st.integers(0, 2**32))
 def test_C2_clocks_that_are_set_back_and_forth_make_nothing_run_twice(
     expression: str, where: tuple[str, datetime], seed: int
@@ -148,7 +144,6 @@ def test_C2_clocks_that_are_set_back_and_forth_make_nothing_run_twice(
     assert ran == schedule.times_between(start, mark, limit=10**6)
 
 
-@EXAMPLES
 @given(near_a_change())
 @example(("Pacific/Apia", datetime(2011, 12, 25, tzinfo=UTC)))
 @example(("America/St_Johns", datetime(2010, 11, 1, tzinfo=UTC)))
@@ -168,7 +163,6 @@ def test_C2_every_day_that_there_is_has_its_daily_once(where: tuple[str, datetim
     assert fired == sorted(shown - before)
 
 
-@EXAMPLES
 @given(plain, near_a_change())
 def test_C2_where_local_times_are_named_each_local_day_has_them_once(
     expression: str, where: tuple[str, datetime]
@@ -208,7 +202,6 @@ def first_shown_from(naive: datetime, info: ZoneInfo) -> datetime:
     return after
 
 
-@EXAMPLES
 @given(plain, st.dates(date(1995, 1, 1), date(2090, 1, 1)))
 def test_C1_in_UTC_it_is_what_croniter_says(expression: str, day: date) -> None:
     start = datetime(day.year, day.month, day.day)

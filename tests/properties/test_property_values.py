@@ -9,7 +9,7 @@ from fractions import Fraction
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from cleared.base import money
@@ -41,7 +41,6 @@ from cleared.books.ledger.journal import append_entries, parse_month, parse_mont
 
 ZERO = Decimal(0)
 numbers = itertools.count()
-EXAMPLES = settings(max_examples=150, deadline=None)
 texts = st.text(
     st.one_of(
         st.sampled_from('",\r\n\t=+-@;|\x0b\x0c\x1c\x85\u2028\u2029\ufeff☕é'),
@@ -80,7 +79,6 @@ def entries_of_a_month(draw: st.DrawFn) -> tuple[int, list[Entry]]:
 
 
 @given(entries_of_a_month())
-@EXAMPLES
 def test_what_is_appended_is_what_is_read(month: tuple[int, list[Entry]]) -> None:
     places, found = month
     data = append_entries(None, found, places)
@@ -95,7 +93,6 @@ def test_what_is_appended_is_what_is_read(month: tuple[int, list[Entry]]) -> Non
 
 
 @given(entries_of_a_month(), st.data())
-@EXAMPLES
 def test_a_status_changes_and_nothing_else(month: tuple[int, list[Entry]], data: st.DataObject) -> None:
     places, found = month
     if not found:
@@ -123,7 +120,6 @@ def changes_of_a_text(draw: st.DrawFn, data: bytes) -> bytes:
 
 
 @given(entries_of_a_month(), st.data())
-@EXAMPLES
 def test_a_changed_month_is_read_as_if_it_had_not_been_known(
     month: tuple[int, list[Entry]], data: st.DataObject
 ) -> None:
@@ -155,7 +151,6 @@ def test_an_entry_is_missed_that_is_left_out_behind_a_changed_one() -> None:
 
 
 @given(entries_of_a_month())
-@settings(max_examples=40, deadline=None)
 def test_the_reserved_columns_stay(month: tuple[int, list[Entry]]) -> None:
     """A file with the optional columns on the right is read, appended to, and keeps its width."""
     places, found = month
@@ -180,7 +175,6 @@ def test_hand_written_quoting_of_other_rows_stays() -> None:
 
 
 @given(st.lists(st.lists(texts, min_size=3, max_size=3), max_size=6))
-@EXAMPLES
 def test_csv_reader_and_writer_are_inverse(rows: list[list[str]]) -> None:
     data = ("a,b,c\n" + "".join(format_record(row) for row in rows)).encode()
     assert [row for _, row in read_records(data, ("a", "b", "c"))] == rows
@@ -188,7 +182,6 @@ def test_csv_reader_and_writer_are_inverse(rows: list[list[str]]) -> None:
 
 
 @given(texts, texts, st.integers(-(10**14), 10**14), st.one_of(st.none(), st.integers(-(10**14), 10**14)))
-@EXAMPLES
 def test_a_bank_line_is_read_as_it_was_written(text: str, kind: str, cents: int, balance: int | None) -> None:
     line = BankLine(
         "f1:" + "0" * 24,
@@ -260,7 +253,6 @@ weights = st.one_of(
 
 
 @given(st.integers(-(10**15), 10**15), st.lists(weights, min_size=1, max_size=20), places_of)
-@EXAMPLES
 def test_parts_sum_exactly_and_are_fair_within_a_unit(units: int, shares: list[Decimal], places: int) -> None:
     total = Decimal(units).scaleb(-places)
     if not sum(shares):
@@ -356,7 +348,6 @@ values = st.recursive(
 
 
 @given(values)
-@EXAMPLES
 def test_from_the_wire_comes_what_went_there(value: Any) -> None:
     import json
 

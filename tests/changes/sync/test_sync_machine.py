@@ -22,7 +22,7 @@ from pathlib import Path
 from clones_world import ROWS, Act, World
 from harness import remove_tree
 
-EXAMPLES = int(os.environ.get("CLEARED_SYNC_EXAMPLES", "3"))
+EXAMPLES = int(os.environ.get("CLEARED_SYNC_EXAMPLES", "2"))
 LONGER = "CLEARED_SYNC_EXAMPLES" in os.environ
 FIRST = int(os.environ.get("CLEARED_SYNC_SEED", random.randrange(10**6) if LONGER else 0))
 STEPS = 40
@@ -107,4 +107,4 @@ def test_whatever_clones_do_they_end_with_the_same_true_books(starting_point: Pa
         seen.update(life.world.seen)
         remove_tree(folder)
     expected = {"redone", "left out", "killed", *(("dropped", "pulled") if EXAMPLES > 9 else ())}
-    assert EXAMPLES < 3 or expected <= (+seen).keys(), seen
+    assert EXAMPLES < 2 or expected <= (+seen).keys(), seen
