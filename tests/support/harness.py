@@ -29,6 +29,8 @@ IDENTITY = {
     for who in ("AUTHOR", "COMMITTER")
     for what, value in (("NAME", "User"), ("EMAIL", "user@example.com"))
 }
+GIT_SETTINGS = ("core.hooksPath=/dev/null", "core.fsmonitor=false", "commit.gpgsign=false", "maintenance.auto=false")
+"""Of the git that a test starts: nothing that the repository names runs, nor one more process after each commit."""
 CHASE_HEADER = "Details,Posting Date,Description,Amount,Type,Balance,Check or Slip #\n"
 CARD_HEADER = "Transaction Date,Post Date,Description,Category,Type,Amount,Memo\n"
 
@@ -282,7 +284,7 @@ class Workspace:
     # -- files --------------------------------------------------------------------------------------------------
 
     def git(self, *args: str, check: bool = True) -> str:
-        safe = ["-c", "core.hooksPath=/dev/null", "-c", "core.fsmonitor=false", "-c", "commit.gpgsign=false"]
+        safe = [part for setting in GIT_SETTINGS for part in ("-c", setting)]
         done = subprocess.run(
             ["git", *safe, *args], cwd=self.root, env=os.environ | IDENTITY, capture_output=True, check=False
         )

@@ -17,14 +17,16 @@ from harness import Workspace
 SECONDS = 90.0
 
 
-def eventually(what: Callable[[], Any], seconds: float = SECONDS, *, pause: float = 0.02) -> Any:
-    """What it gives, as soon as that is something; asked every ``pause`` seconds."""
+def eventually(what: Callable[[], Any], seconds: float = SECONDS, *, pause: float | None = None) -> Any:
+    """What it gives, as soon as that is something; asked every ``pause`` seconds, else so that asking takes little of
+    the time of what it waits for."""
     end = time.monotonic() + seconds
-    while time.monotonic() < end:
+    while (asked := time.monotonic()) < end:
         found = what()
         if found:
             return found
-        time.sleep(pause)
+        took = time.monotonic() - asked
+        time.sleep(min(max(0.02, 4 * took), 2.0) if pause is None else pause)
     raise AssertionError(f"not within {seconds} s")
 
 
