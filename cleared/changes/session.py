@@ -150,7 +150,7 @@ def make_context(
         today=today,
         dry_run=dry_run,
         event=event,
-        loop=WorkspaceLoop(host.root, host.config),
+        loop=WorkspaceLoop(host.root, host.config, in_fleet=host.serves_all_clones),
         files=WatchedFiles(
             host.root, host.config.import_.max_bytes, InputFiles(host.root, ManagedFiles(host.layout), forbidden)
         ),

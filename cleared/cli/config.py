@@ -17,7 +17,7 @@ from cleared.cli.command_groups import new_group
 from cleared.cli.completion import complete_settings
 from cleared.cli.options import JsonOption, WorkspaceOption, open_host, open_readable_host
 from cleared.cli.showing import DigestOption, Subject, ask_about, has_terminal, taking_shown
-from cleared.service.fleet.fleet_home import find_served
+from cleared.service.fleet.fleet_home import name_next_step
 from cleared.workspace.settings.protected_settings import is_within
 from cleared.workspace.settings.secrets import is_secret
 from cleared.workspace.settings.setting_keys import rank_setting, reserved_settings, starts_something
@@ -235,10 +235,8 @@ def _print_lines(lines: Iterable[str]) -> None:
 
 
 def _tell_owner_of_fleet(host: Host, changes: Iterable[tuple[str, object, object]]) -> None:
-    """Workers hear whose approvals count from the fleet's owner alone, in no push."""
-    name = find_served(host.root)
-    if name and any(is_within(key, ("reviewers", "bookkeepers")) for key, _, _ in changes):
-        print_message(f"So that workers know who approves now, say to the fleet: cleared fleet add {name} GIT-URL.")
+    if step := name_next_step(host.root, [key for key, _, _ in changes]):
+        print_message(step)
 
 
 def _value_text(value: object) -> object:

@@ -15,16 +15,24 @@ _JOB_ID: Final = re.compile(r"job_(?P<at>[0-9]{8}T[0-9]{6}Z)_(?P<kind>.+?)(?:_[0
 
 
 class WorkspaceLoop:
-    """The loop of the workspace that the run is in. Reads nothing before a method is called."""
+    """The loop of the workspace that the run is in. Reads nothing before a method is called. ``in_fleet``: whether a
+    worker of a fleet runs it, beside which there is no loop."""
 
-    def __init__(self, root: Path, config: Config) -> None:
-        self._root, self._config = root, config
+    def __init__(self, root: Path, config: Config, *, in_fleet: bool = False) -> None:
+        self._root, self._config, self._in_fleet = root, config, in_fleet
 
     def resolve_job(self, kind: str, target: str | None) -> tuple[str, str]:
         """The kind and the target that a job would have. Raises ``PrimitiveError``, naming the field, where no such
-        job may be run."""
+        job may be run, ``PolicyError`` in a fleet."""
         from cleared.jobs.job_types import resolve_request
 
+        if self._in_fleet:
+            raise PolicyError(
+                "the workers of a fleet have no loop, so nobody would do this job",
+                place=Place(field="kind"),
+                remedy="Have an agent do it that hears of an event: ctx_emit, and trigger: event in its header. Or run "
+                "this one in a clone that has a loop: cleared agent run, cleared loop run.",
+            )
         try:
             job_type, aim = resolve_request(self._config, self._root.resolve(), kind, target)
         except PolicyError as error:

@@ -86,6 +86,7 @@ PAGES: Final = (
 TERMINAL_ONLY: Final = frozenset(
     (
         *("accept", "backup", "bisect", "bridge", "cycle", "definition", "demo", "doctor", "down", "event", "fleet"),
+        "fleet add",
         *("export", "import undo", "init", "journal add", "journal adjust", "key", "llm", "logs", "loop", "mcp"),
         *("passkey", "primitives", "queue expire", "queue reviewers", "recover", "replay", "restore", "revert", "rpc"),
         *("server", "service", "start-from", "sync", "task", "test", "token", "transfers", "trust", "up"),
@@ -100,7 +101,7 @@ _QUOTED: Final = r"“[^”]{0,1000}”|(?<!\w)'(?:\\.|[^'\\])*'(?!\w)|(?<!\w)\"
 """What ``quote_text`` and ``repr`` make of a text of others, which nothing in it can end."""
 _MORE: Final = re.compile(
     r"(?: (?:--again \w+|--[a-z][a-z-]*|…|\"[^\"]*\"|'[^']*'|[\w.-]+=[\w.…-]*[\w…]|-?\d[\w.:-]*\w|\d|(?:true|false)\b"
-    r"|[A-Z]\d+(?:-[0-9a-f]+)?(?!\w)|[A-Z]+(?:[_|][A-Z]+)*(?![a-z])))*"
+    r"|[A-Z]\d+(?:-[0-9a-f]+)?(?!\w)|[A-Z]+(?:[_|-][A-Z]+)*(?![a-z])))*"
 )
 """What may follow a command in a sentence: options, placeholders, numbers, quoted texts."""
 _AMOUNT: Final = re.compile(r"(?<![\w.,=-])-?\d{4,}\.\d+(?![\w.,]*\w)")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+from collections.abc import Iterable
 from contextlib import suppress
 from importlib.util import find_spec
 from pathlib import Path
@@ -17,6 +18,7 @@ from msgspec.structs import asdict
 from cleared.base.errors import ClearedError, Place, UsageError, WorkspaceError
 from cleared.base.safe_files import write_atomic
 from cleared.workspace.location import cleared_home
+from cleared.workspace.settings.protected_settings import is_within
 
 _FILE: Final = "fleet.json"
 _FOLDER: Final = "fleet"
@@ -97,6 +99,15 @@ def find_served(root: Path) -> str:
     """The name of the workspace whose clone this is, which the fleet has made on this machine; empty for any other."""
     places = [(fleet_folder() / part).resolve() for part in (DESK, CLONES)]
     return root.name if root.resolve().parent in places and _NAME.fullmatch(root.name) else ""
+
+
+def name_next_step(root: Path, keys: Iterable[str]) -> str:
+    """What the fleet's owner has to say once these settings of a workspace are approved; empty where nothing: workers
+    hear whose approvals count from them alone, in no push."""
+    name = find_served(root)
+    if not name or not any(is_within(key, ("reviewers", "bookkeepers")) for key in keys):
+        return ""
+    return f"So that workers know who approves now, say of {name} once more: cleared fleet add NAME GIT-URL."
 
 
 def read_fleet() -> Fleet:

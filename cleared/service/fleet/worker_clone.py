@@ -134,22 +134,29 @@ def clone_books(root: Path, url: str, branch: str) -> bool:
     follows no link of what is cloned. Raises ``WorkspaceError`` where it cannot be reached."""
     if is_clone_of(root, url, branch):
         return False
-    shutil.rmtree(root, ignore_errors=True)
-    root.mkdir(parents=True)
+    made = being_made(root)
+    shutil.rmtree(made, ignore_errors=True)  # of whoever was killed at it
+    made.mkdir(parents=True)
     try:
-        with Repository.init(root, branch) as repo:
+        with Repository.init(made, branch) as repo:
             commit = _fetch_first(repo, url, branch)
-            check_out(Snapshot(repo, commit), commit, root, branch)
-    except BaseException:
+            check_out(Snapshot(repo, commit), commit, made, branch)
         shutil.rmtree(root, ignore_errors=True)
+        made.rename(root)
+    except BaseException:
+        shutil.rmtree(made, ignore_errors=True)
         raise
     return True
+
+
+def being_made(root: Path) -> Path:
+    """Where a clone is made that is then put in its place whole: no workspace has such a name."""
+    return root.with_name(f"{root.name}.new")
 
 
 def _fetch_first(repo: Repository, url: str, branch: str) -> str:
     repo.git.run("config", f"branch.{branch}.remote", REMOTE)
     repo.git.run("config", f"branch.{branch}.merge", f"refs/heads/{branch}")
-    # Last, so that a clone that has an address was begun whole.
     repo.git.run("config", f"remote.{REMOTE}.url", url)
     commit = fetch_branch(repo, RemoteBranch(REMOTE, branch, url))
     if commit is None:

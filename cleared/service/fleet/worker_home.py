@@ -16,6 +16,7 @@ from cleared.base.errors import Place, WorkspaceError
 from cleared.base.safe_files import write_atomic
 from cleared.service.fleet.fleet_home import CLONES
 from cleared.service.fleet.owner_statements import WorkersStatement, WorkspaceStatement
+from cleared.service.fleet.worker_clone import being_made
 from cleared.trust.clone_marks import RUN_KEY
 from cleared.trust.trust_store import load_trust
 
@@ -76,5 +77,6 @@ def _read_secrets(path: Path) -> dict[str, str]:
 
 def forget_workspace(folder: Path, name: str) -> None:
     """Remove what this machine keeps for a workspace, but for its secrets."""
-    for part in ("homes", CLONES):
-        shutil.rmtree(folder / part / name, ignore_errors=True)
+    clone = folder / CLONES / name
+    for each in (folder / "homes" / name, clone, being_made(clone)):
+        shutil.rmtree(each, ignore_errors=True)

@@ -14,6 +14,22 @@ from synced import run_git, tip_of
 FEBRUARY = chase(("02/04/2025", "GITHUB *PRO", "-4.00"), ("02/05/2025", "CORNER SHOP", "-5.00"))
 
 
+def test_a_job_of_the_loop_is_refused_as_no_worker_has_one(fleet: FleetOfOne) -> None:
+    """On one machine the loop would take it in; here nobody ever would."""
+    fleet.ws.agent(
+        "asks", 'loop_enqueue("books_check")\ngit_commit("asked")\n', "grants: [loop_enqueue:books_check, git.commit]\n"
+    )
+    fleet.ws.ok("agent", "run", "asks")
+    fleet.ws.ok("sync")
+    fleet.owner("run", "acme", "asks", "--wait", "0", "--key", "once")
+    fleet.work("one", CLOCK)
+    ended = fleet.owner("run", "acme", "asks", "--key", "once", "--json").json
+    assert ended["status"] == "failed" and "have no loop" in ended["said"], ended
+    assert "ctx_emit" in ended["said"]
+    log = fleet.fetch().git("log", "--format=%s")
+    assert log.count("asked") == 1
+
+
 def test_a_dropped_file_is_imported_once_by_whichever_worker(fleet: FleetOfOne, tmp_path: Path) -> None:
     (tmp_path / "february.csv").write_text(FEBRUARY)
     assert "1 file handed in" in fleet.owner.ok("drop", "acme", str(tmp_path / "february.csv")).out

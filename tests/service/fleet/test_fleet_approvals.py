@@ -7,6 +7,9 @@ from pathlib import Path
 import pytest
 from fleets import FleetOfOne
 from harness import CLOCK, name_shown, take_ok, trust_books
+from web_client import inner_server
+
+from cleared.trust import key_protection, passphrase
 
 DAILY = '"""\nname: daily\ntrigger: schedule\nschedule: 0 6 * * *\n"""\n1\n'
 
@@ -47,7 +50,30 @@ def test_the_owners_clone_names_the_commands_of_the_fleet(fleet: FleetOfOne) -> 
     for ws in (desk, fleet.ws):
         ws.put("config.yaml", f"{ws.read('config.yaml').rstrip()}\n{named}")
         said = take_ok(ws, "config", "approve")
-        assert ("say to the fleet: cleared fleet add acme GIT-URL" in said.err) is (ws is desk), said
+        assert ("say of acme once more: cleared fleet add NAME GIT-URL" in said.err) is (ws is desk), said
+
+
+def test_the_page_names_the_command_that_tells_workers_who_approves(fleet: FleetOfOne) -> None:
+    """As the terminal does; on one machine, and for other settings, there is nothing to say."""
+    desk, said, phrase = (
+        fleet.desk,
+        "say of acme once more: cleared fleet add NAME GIT-URL",
+        "correct horse battery staple",
+    )
+    rule = f"{{name: ana, key: {desk.json('queue', 'reviewers')['key']!r}}}"
+    with passphrase.asking_with(lambda prompt: phrase):
+        key_protection.protect_key()
+    passphrase.forget_secrets()
+    with fleet.serving() as server, inner_server(fleet.ws.root) as alone:
+        for page, ws, prefix in ((server, desk, "/w/acme"), (alone, fleet.ws, "")):
+            page.sign_in(page.code)
+            for added in ("webhooks:\n  rate: 7\n", f"reviewers:\n  - {rule}\n"):
+                ws.put("config.yaml", f"{ws.read('config.yaml').rstrip()}\n{added}")
+                asked = page.get(f"{prefix}/settings")
+                shown = [("digest", asked.fields("digest")[0]), *(("key", name) for name in asked.fields("key"))]
+                answer = page.submit(asked, f"{prefix}/settings", *shown, ("passphrase", phrase))
+                assert "1 setting approved" in answer.text, answer.text
+                assert (said in answer.text) is (ws is desk and "reviewers" in added), answer.text
 
 
 def test_settings_that_wait_for_approval_are_a_problem_until_they_do_not(fleet: FleetOfOne) -> None:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import os
+import shutil
 import signal
 import tempfile
 from pathlib import Path
 
 from fleets import FleetOfOne, end
-from harness import CLOCK, chase
+from harness import CLOCK, Workspace, chase
 from held_pushes import hold_push
 from procrastinate import PsycopgConnector
 from running import eventually
@@ -68,6 +69,22 @@ def test_what_a_killed_worker_left_among_temporary_files_is_removed(fleet: Fleet
         for process in (other, third):
             assert "Traceback" not in end(process)
         assert (temporary / "pymp-other").exists()
+
+
+def test_a_worker_that_is_killed_while_it_clones_makes_the_clone_again(fleet: FleetOfOne) -> None:
+    one = fleet.worker("one")
+    for _ in range(3):  # it is killed at another step each time
+        first = one.start("--patience", "2")
+        eventually(lambda: [*one.home.glob("fleet/clones/*")], pause=0.001)
+        first.kill()
+        first.communicate()
+        second = one.start("--patience", "2")
+        eventually((one.home / "fleet/clones/acme/config.yaml").exists)
+        end(second)  # with its job
+        assert fleet.row()["problem"] == ""
+        assert not Workspace(one.home / "fleet/clones/acme").git("status", "--porcelain")
+        shutil.rmtree(one.home / "fleet/clones")
+        fleet.make_due(CLOCK)
 
 
 def test_a_worker_that_was_paused_is_stopped_by_the_fence(fleet: FleetOfOne) -> None:
