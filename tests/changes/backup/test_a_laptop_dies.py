@@ -92,6 +92,7 @@ def test_a_call_that_waits_is_run_once_and_a_schedule_does_nothing_twice(
 ) -> None:
     ws = lived.ws
     ws.git("reset", "-q", "--hard")
+    ws.config("triggers.scan_seconds=3600")  # two nights of looking each minute are a tenth of a minute
     ws.put("agents/nightly.py", NIGHTLY)
     ws.commit("agents/nightly.py", *ws.approve("agents/nightly.py"), message="agent: nightly")
     ws.put("agents/hears.py", HEARS)
