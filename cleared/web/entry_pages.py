@@ -13,7 +13,6 @@ from cleared.base import money
 from cleared.base.errors import PolicyError, UsageError
 from cleared.base.short_text import parse_count
 from cleared.books import queries
-from cleared.books.decisions.bank_agreement import parse_balance
 from cleared.books.decisions.entry_correction import Correction, ShownEntry, describe_shown, read_shown_entry
 from cleared.books.decisions.entry_voiding import void_entry
 from cleared.books.review.book_cards import book_facts_of
@@ -25,7 +24,7 @@ from cleared.review.explanation import explain_record
 from cleared.web.form_answers import answer_form
 from cleared.web.page import PageRequest
 from cleared.web.receipt_pages import list_pictures
-from cleared.web.split_rows import count_rows, list_choices, list_typed_parts
+from cleared.web.split_rows import count_rows, list_choices, list_typed_parts, read_split
 
 _VERBS: Final = {"correct": "Correct", "split": "Split", "void": "Void"}
 
@@ -91,26 +90,9 @@ def _sum_changeable(shown: ShownEntry, banks: Collection[int]) -> Decimal:
 
 
 def _read_split(page: PageRequest, host: Host, name: str) -> Correction:
-    """The rows of a split: amounts without a sign go the way of the entry, and one left out takes what is left."""
     with queries.open_committed_books(host) as (_, _snapshot, books, _bank):
         whole = _sum_changeable(read_shown_entry(books, name), set(ledger_accounts(host.config).values()))
-    sign = Decimal(-1 if whole < 0 else 1)
-    lines: list[tuple[int, Decimal | None]] = []
-    for account, amount in list_typed_parts(page):
-        number = parse_count(account, 10)
-        if number is None:
-            raise UsageError(f"{amount} has no account yet", remedy="Choose one of the list.")
-        lines.append((number, parse_balance(host, amount) * sign if amount else None))
-    if len(lines) < 2:
-        raise UsageError("a split has two accounts or more", remedy="Choose them, with the amount of each.")
-    left = whole - money.total([value for _, value in lines if value is not None])
-    if sum(value is None for _, value in lines) > 1:
-        raise UsageError("two amounts are missing", remedy=f"{money.format_amount(abs(left))} is left to place.")
-    if left and all(value is not None for _, value in lines):
-        side = "left to place" if left * sign > 0 else "too much"
-        raise UsageError(f"{money.format_amount(abs(left))} is {side}", remedy="Correct the amounts.")
-    placed = tuple((number, left if value is None else value) for number, value in lines)
-    return Correction(lines=placed, note=_read_note(page), mixed=bool(page.form.get("mixed")))
+    return Correction(lines=read_split(page, host, whole), note=_read_note(page), mixed=bool(page.form.get("mixed")))
 
 
 def _read_note(page: PageRequest) -> str | None:

@@ -14,7 +14,6 @@ from cleared.base import money
 from cleared.base.errors import PolicyError, UsageError
 from cleared.base.short_text import parse_count
 from cleared.books.card_kinds import RECEIPT
-from cleared.books.decisions.bank_agreement import parse_balance
 from cleared.books.decisions.entry_correction import Correction
 from cleared.books.review.account_choice import amount_to_split, match_accounts, parse_split
 from cleared.books.review.book_cards import book_facts_of
@@ -34,7 +33,7 @@ from cleared.web.forms import Form
 from cleared.web.page import PageRequest
 from cleared.web.page_decisions import Answer, carry_out, may_change_what_runs
 from cleared.web.receipt_pages import list_pictures
-from cleared.web.split_rows import count_rows, list_choices, list_typed_parts, write_parts
+from cleared.web.split_rows import count_rows, list_choices, list_typed_parts, read_split, write_parts
 
 _LIVE_VERB: Final = "approve"
 """The verb that changes what runs: the passphrase of the key is asked for each time, or the passkey."""
@@ -283,10 +282,10 @@ def _read_correction(page: PageRequest, queue: QueueSnapshot, card_id: str) -> C
     """The correction of the form: one account, or a split of several with amounts, and a note."""
     form = page.form
     note = form.get("note").strip() or None
+    if list_typed_parts(page):
+        lines = read_split(page, page.site.open_host(), amount_to_split(queue, card_id))
+        return Correction(lines=lines, note=note, mixed=bool(form.get("mixed")))
     typed = form.get("split").strip()
-    if parts := list_typed_parts(page):  # without a sign an amount goes the way of the whole
-        host, sign = page.site.open_host(), -1 if amount_to_split(queue, card_id) < 0 else 1
-        typed = " ".join(f"{account}={parse_balance(host, part) * sign if part else ''}" for account, part in parts)
     if typed:
         split = parse_split(queue, card_id, typed, mixed=bool(form.get("mixed")))
         if split.problem:

@@ -49,6 +49,21 @@ def test_a_split_of_a_card_is_what_was_meant_and_stays_as_it_was_typed(posted: W
             assert f'value="{text}"' in refused.body
             refused = server.submit(queue, "/queue", ("choice", "correct"), ("split", f"4010=-{text} 4020="))
             assert "the split cannot be taken" in refused.text and posted.head() == head, refused.text
+        for rows, said in (
+            ((("4010", "12.50,00"),), "amount: '12.50,00' is no amount of money"),
+            ((("4010", "800"), ("4020", "800")), "100.00 is too much"),
+            ((("4010", "800"), ("4020", "600")), "100.00 is left to place"),
+            ((("4010", "800"), ("", "700")), "700 has no account yet"),
+            ((("4010", "1500"), ("4020", "")), "Not done: "),
+            ((("4010", "1500"), ("4020", "0")), "Not done: "),
+            ((("4010", "-100"), ("4020", "1600")), "“Amounts of both signs are meant”"),
+        ):
+            parts = [
+                (f"part_{name}", value) for row in rows for name, value in zip(("account", "amount"), row, strict=True)
+            ]
+            refused = server.submit(queue, "/queue", ("choice", "correct"), *parts)
+            assert said in refused.text and posted.head() == head, (rows, refused.text)
+            assert "5060=30" not in refused.text and "the word mixed" not in refused.text, refused.text
         parts = (("part_account", "4010"), ("part_amount", "1,250.00"), ("part_account", "4020"), ("part_amount", ""))
         assert "Corrected: ACME" in server.submit(queue, "/queue", ("choice", "correct"), *parts).text
     posted.in_order()

@@ -49,15 +49,15 @@ def read_reconciliation(host: Host, account: int, day: date, balance: str) -> di
     }
 
 
-def parse_balance(host: Host, text: str) -> Decimal:
-    """The amount that was typed. Raises ``UsageError`` for what is no amount of money."""
+def parse_balance(host: Host, text: str, field: str = "balance") -> Decimal:
+    """The amount that was typed into a field. Raises ``UsageError`` for what is no amount of money."""
     bounds = journal_bounds(host.config)
     amount = money.read_typed(text, bounds.places)
     fault = "" if amount == 0 else find_amount_fault(amount, bounds)
     if amount is None or fault:
         raise UsageError(
             f"{text[:40]!r} {fault}",
-            place=Place(field="balance"),
+            place=Place(field=field),
             remedy=f"Write it like 48722.95, with at most {bounds.places} decimals.",
         )
     return amount
