@@ -99,3 +99,29 @@ def test_a_receipt_is_taken_and_an_entry_split(
         assert_fits(page)
     visit.assert_clean()
     posted.in_order()
+
+
+CUT = """() => [...document.querySelectorAll("svg text")].filter((text) => {
+  const box = text.getBoundingClientRect(), around = text.ownerSVGElement.getBoundingClientRect();
+  return box.left < around.left - 1 || box.right > around.right + 1;
+}).map((text) => text.textContent)"""
+COVERED = """() => {
+  const boxes = [...document.querySelectorAll("svg text[text-anchor=end]")].map((each) => each.getBoundingClientRect());
+  return boxes.some((one, n) =>
+    boxes.slice(n + 1).some((other) => one.top < other.bottom - 3 && other.top < one.bottom - 3));
+}"""
+
+
+@at_both_widths
+def test_long_values_and_amounts_of_a_chart_stay_on_the_page(
+    visit: Visit, posted: Workspace, device: dict[str, Any]
+) -> None:
+    posted.ok("journal", "add", "2025-03-05", "A machine", "1500=73230.40", "1010=-73230.40")
+    page = visit.open(**device)
+    visit.go(page, "/settings")
+    page.evaluate("document.querySelectorAll('details').forEach((each) => (each.open = true))")
+    assert_fits(page)
+    visit.go(page, "/reports/cash-flow?period=2025")
+    expect(page.locator("svg text[text-anchor=end]").filter(has_text="-7")).to_be_visible()
+    assert page.evaluate(CUT) == []
+    assert not page.evaluate(COVERED)

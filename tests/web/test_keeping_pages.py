@@ -84,7 +84,7 @@ def test_a_statement_is_reconciled_and_taken_back(posted: Workspace) -> None:
         posted.ok("journal", "void", cash, "--reason", "it was not paid")
         agreed = send(server, page, "/books/reconcile", before, ("date", "2025-01-31"), ("balance", "2,446.40"))
         assert "agrees with the bank on 2025-01-31: 2,446.40" in agreed.text, agreed.text
-        assert "reconciled through 2025-01-31" in agreed.text
+        assert "reconciled through 2025-01-31" in agreed.text and agreed.body.count('id="account"') == 1
         withdrawal = (before, ("date", "2025-01-31"), ("choice", "withdraw"))
         refused = send(server, agreed, "/books/reconcile", *withdrawal)
         assert refused.status == 409 and "withdrawing needs a reason" in refused.text

@@ -106,7 +106,11 @@ _TOP: Final = 30
 _BOTTOM: Final = 22
 _MAX_LABEL: Final = 14
 _AXIS: Final = 92
-"""Where the bars begin: left of it stand the amounts of the axis."""
+"""Where the bars begin, or further right: left of it stand the amounts of the axis."""
+_LETTER: Final = 10
+"""How wide a letter of them is at the most, which is on a phone."""
+_LINE: Final = 16
+"""And how far two of them are apart at the least."""
 
 
 def draw_bars(chart: BarChart, separator: str = "") -> str:
@@ -123,7 +127,13 @@ def draw_bars(chart: BarChart, separator: str = "") -> str:
     high, low = max([Decimal(0), *amounts]), min([Decimal(0), *amounts])
     scale = (_HEIGHT - _TOP - _BOTTOM) / float(high - low) if high > low else 0.0
     line = _TOP + float(high) * scale
-    step = (_WIDTH - _AXIS) / max(len(groups), 1)
+    marks: list[tuple[str, float]] = [
+        (show(amount), y) for amount, y in ((high, _TOP), (low, _HEIGHT - _BOTTOM)) if amount
+    ]
+    if all(abs(line - y) >= _LINE for _, y in marks):
+        marks.append(("0", line))
+    axis = max([_AXIS, *(_LETTER * len(text) + 12 for text, _ in marks)])
+    step = (_WIDTH - axis) / max(len(groups), 1)
     width = min(step * 0.8 / max(len(chart.series), 1), 60.0)
     parts = [
         f'<svg viewBox="0 0 {_WIDTH} {_HEIGHT}" role="img" aria-label="{_quote(chart.title)}">'
@@ -136,7 +146,7 @@ def draw_bars(chart: BarChart, separator: str = "") -> str:
             parts.append(f'<text x="{x + 15}" y="14">{_quote(name)}</text>')
     every = max(1, round(90 / step)) if step < 90 else 1
     for g, (label, group) in enumerate(groups):
-        left = _AXIS + g * step + (step - width * len(group)) / 2
+        left = axis + g * step + (step - width * len(group)) / 2
         for n, amount in enumerate(group):
             height = abs(float(amount)) * scale
             top = line - height if amount >= 0 else line
@@ -147,13 +157,11 @@ def draw_bars(chart: BarChart, separator: str = "") -> str:
             )
         if g % every == 0:
             shown = shorten_text(label, _MAX_LABEL)
-            middle = _AXIS + g * step + step / 2
+            middle = axis + g * step + step / 2
             parts.append(f'<text x="{middle:.1f}" y="{_HEIGHT - 6}" text-anchor="middle">{_quote(shown)}</text>')
-    for amount, y in ((high, _TOP + 4), (low, _HEIGHT - _BOTTOM + 4)):
-        if amount:
-            parts.append(f'<text x="{_AXIS - 8}" y="{y}" text-anchor="end">{_quote(show(amount))}</text>')
-    parts.append(f'<text x="{_AXIS - 8}" y="{line + 4:.1f}" text-anchor="end">0</text>')
-    parts.append(f'<line x1="{_AXIS}" x2="{_WIDTH}" y1="{line:.1f}" y2="{line:.1f}"/></svg>\n')
+    for text, y in marks:
+        parts.append(f'<text x="{axis - 8}" y="{y + 4:.1f}" text-anchor="end">{_quote(text)}</text>')
+    parts.append(f'<line x1="{axis}" x2="{_WIDTH}" y1="{line:.1f}" y2="{line:.1f}"/></svg>\n')
     return "".join(parts)
 
 
