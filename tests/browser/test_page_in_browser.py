@@ -335,6 +335,27 @@ def test_a_page_says_that_the_server_was_not_reached(visit: Visit, device: dict[
     expect(page.get_by_text("to decide")).to_be_visible()
 
 
+def test_a_page_whose_session_has_ended_leads_to_signing_in(visit: Visit) -> None:
+    """As when the server was killed and started again: no page goes on saying that something is at work."""
+    page = visit.open(service_workers="block")
+    asked: list[str] = []
+
+    def answer_without_a_stream(route: Route) -> None:
+        asked.append(route.request.url)
+        if len(asked) > 1:
+            page.context.clear_cookies()
+        route.fulfill(content_type="text/html", body="Sign in")
+
+    page.route("**/live", answer_without_a_stream)
+    visit.go(page, "/queue")
+    expect(page.get_by_text("to decide")).to_be_visible()
+    page.wait_for_load_state("networkidle")
+    assert len(asked) == 1 and page.url.endswith("/queue"), "a stream that fails alone takes nobody's page away"
+    visit.go(page, "/books")
+    page.wait_for_url("**/login*")
+    expect(page.get_by_role("heading", name="Sign in")).to_be_visible()
+
+
 def test_the_keys_of_a_page_are_listed_and_enter_takes_the_only_account(visit: Visit, posted: Workspace) -> None:
     page = visit.open("/queue")
     press(page, "?")

@@ -208,6 +208,11 @@ function watch() {
   };
   events.addEventListener("step", () => { if (document.querySelector("[data-steps]") && !busy()) refresh(); });
   events.addEventListener("end", () => location.reload()); // signed out, here or by time
+  events.onerror = async () => { // the browser tries again by itself, but for what answers with no stream
+    if (events.readyState !== EventSource.CLOSED) return;
+    const answer = await fetch(location.href).catch(() => null);
+    if (answer?.redirected) location.reload(); // to signing in: the server was started anew, say
+  };
   window.addEventListener("pagehide", () => events.close());
 }
 
