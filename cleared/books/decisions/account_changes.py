@@ -40,7 +40,7 @@ def add_account(
     """Add an account to the chart; the commit.
 
     Raises ``UsageError`` for texts that cannot stand in the chart, ``PolicyError`` where the number is taken, or the
-    parent is missing, closed or has entries of its own.
+    parent is missing, closed, of another type or has entries of its own.
     """
     if not 0 < account_id < 10**9:
         raise UsageError(f"{account_id} is not an account number", remedy="Use one to nine digits, such as 5080.")
@@ -68,7 +68,12 @@ def add_account(
                 remedy="Take another number, or rename it: cleared accounts rename.",
             )
         if parent is not None:
-            _require_open(books_of(decision_context.context).books.chart, parent)
+            heading = _require_open(books_of(decision_context.context).books.chart, parent)
+            if heading.account_type != account_type:
+                raise PolicyError(
+                    f"account {parent} {heading.account_name} is for {heading.account_type}, not for {account_type}",
+                    remedy="An account lies below one of its own type.",
+                )
         rows.insert(find_place(rows, account_id), row)
         return book_subjects.account_added(account_id, name)
 

@@ -57,6 +57,7 @@ REFUSED = {
     "no name": (["rename", "5020", "  "], 2, "cannot be the name"),
     "an unknown parent": (["add", "5085", "x", "--type", "expense", "--parent", "77"], 2, "does not exist"),
     "a parent with entries": (["add", "5085", "x", "--type", "expense", "--parent", "5020"], 3, "would be wrong then"),
+    "a parent of another type": (["add", "6000", "x", "--type", "asset", "--parent", "5010"], 3, "is for expense, not"),
     "an unknown account": (["rename", "5021", "x"], 2, "does not exist"),
     "the name it has": (["rename", "1010", "Business checking"], 3, "is called Business checking already"),
     "a bank account with a balance": (["close", "1010"], 3, "has a balance of"),
