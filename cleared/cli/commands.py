@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from copy import copy
-from functools import cache
+from functools import cache, lru_cache
 from importlib import import_module
 from pathlib import Path
 from typing import Annotated, Any, Final, cast
@@ -144,9 +144,7 @@ class RootGroup(CommandGroup):
         entry = ENTRIES.get(args[0])
         if entry is None:
             return super().resolve_command(ctx, args)
-        loaded, below = _load_attribute(entry), "".join(args[1:2])
-        is_named = isinstance(loaded, typer.Typer) and below in _name_commands(loaded)
-        return entry.name, _load_command(entry, below if is_named else ""), args[1:]
+        return entry.name, _load_command(entry, "".join(args[1:2])), args[1:]
 
     def invoke(self, ctx: Any) -> Any:
         """Run the command that is named. Raises ``Interrupted`` on Ctrl-C, which typer ends in silence."""
@@ -160,30 +158,22 @@ class RootGroup(CommandGroup):
         return completion_items(ctx, (name for name in ENTRIES if name.startswith(incomplete)))
 
 
-def _load_attribute(entry: Entry) -> Any:
-    return getattr(import_module(f"cleared.cli.{entry.module}"), entry.attribute)
-
-
-def _name_commands(app: typer.Typer) -> dict[str, Any]:
-    """Name → what is declared of a command."""
-    return {info.name or "": info for info in app.registered_commands}
-
-
 def _add_entry(app: typer.Typer, entry: Entry, only: str = "") -> None:
-    """``only``: of a group nothing but this command."""
-    loaded = _load_attribute(entry)
+    """``only``: of a group that has such a command nothing but this one."""
+    loaded = getattr(import_module(f"cleared.cli.{entry.module}"), entry.attribute)
     if not isinstance(loaded, typer.Typer):
         app.command(entry.name)(loaded)
         return
-    if only:
+    named = [info for info in loaded.registered_commands if info.name == only]
+    if named:
         loaded = copy(loaded)
-        loaded.registered_commands, loaded.registered_groups = [_name_commands(loaded)[only]], []
+        loaded.registered_commands, loaded.registered_groups = named, []
     app.add_typer(loaded, name=entry.name, help=f"{entry.about}.\n\n{entry.more}")
 
 
-@cache
+@lru_cache
 def _load_command(entry: Entry, only: str) -> Any:
-    """The click command of an entry. ``only``: of a group with nothing but this command, where one is named."""
+    """The click command of an entry. ``only``: of a group that has such a command with nothing but this one."""
     app = typer.Typer(rich_markup_mode=None, add_completion=False, pretty_exceptions_enable=False)
     _add_entry(app, entry, only)
     return typer.main.get_group(app).commands[entry.name]
