@@ -174,6 +174,16 @@ def test_what_a_workspace_may_use_and_when_it_is_looked_at_are_shown(fleet: Flee
     assert fleet.row()["problem"] == ""
 
 
+def test_who_asks_while_much_waits_is_told_so(fleet: FleetOfOne, tmp_path: Path) -> None:
+    (tmp_path / "february.csv").write_text(FEBRUARY)
+    wait = "INSERT INTO procrastinate_jobs (queue_name, task_name, lock, args) SELECT 'later', 'later', 'later', '{}' "
+    fleet.query(f"{wait} FROM generate_series(1, 10000)")
+    for words in (("drop", "acme", str(tmp_path / "february.csv")), ("run", "acme", "ingest")):
+        refused = fleet.owner(*words)
+        assert refused.code == 5 and "10,000 jobs wait in the fleet" in refused.err, refused
+    assert fleet.owner.json("status", "acme")["files"] == []
+
+
 def test_dropped_files_may_lie_in_a_bucket(fleet: FleetOfOne, tmp_path: Path) -> None:
     """Its keys are in the worker's environment; a job has none of them."""
     (tmp_path / "february.csv").write_text(FEBRUARY)
