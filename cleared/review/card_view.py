@@ -61,7 +61,7 @@ def show_card(queue: QueueSnapshot, card_id: str) -> CardView:
 
 
 def _list_choices(queue: QueueSnapshot, card: Card) -> tuple[CardChoice, ...]:
-    is_held = card.id in queue.held
+    is_held = queue.find_held(card) is not None
     if is_held and card.kind != QUESTION.name:
         return ()
     return (*card_choices(card, is_held=is_held), *queue.list_suggestions(card))
@@ -104,8 +104,8 @@ def cards_summary(rows: Sequence[QueueRow]) -> str:
 
 def _card_sections(queue: QueueSnapshot, card: Card) -> Iterator[CardSection]:
     details, is_question = card.details, card.kind == QUESTION.name
-    if card.id in queue.held and not is_question:
-        yield CardSection("It cannot be decided", (queue.held[card.id],))
+    if not is_question and (why := queue.find_held(card)) is not None:
+        yield CardSection("It cannot be decided", (why,))
     for first in card.agreed[-1:]:
         yield CardSection(
             "The first of two", (f"{first.get('by')} decided: {first.get('says')}", f"at {first.get('at')}")
@@ -147,8 +147,8 @@ def _proposal_sections(queue: QueueSnapshot, card: Card) -> Iterator[CardSection
 
 def _question_sections(queue: QueueSnapshot, card: Card) -> Iterator[CardSection]:
     yield CardSection("It asks", (str(card.details.get("question", card.title)),), is_quoted=True)
-    if card.id in queue.held:
-        yield CardSection("It cannot be answered", (queue.held[card.id],))
+    if (why := queue.find_held(card)) is not None:
+        yield CardSection("It cannot be answered", (why,))
         return
     for choice in card.details.get("choices", ()):
         future = card.details.get("futures", {}).get(choice)

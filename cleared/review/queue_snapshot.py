@@ -39,8 +39,8 @@ class QueueSnapshot:
     """The open ones: proposals first, then the others, oldest first; behind all others what was put off."""
     overdue: Mapping[str, int]
     """Cards that have waited for ``review.remind_after`` → whole days."""
-    held: Mapping[str, str]
-    """Cards that cannot be decided as things are → why, and what to do."""
+    find_held: Callable[[Card], str | None]
+    """Why a card cannot be decided as things are, and what to do; looked at when it is shown."""
     proposals: Mapping[str, ShownProposal]
     """The proposals that open cards are about, by folder."""
     shadows: Mapping[str, Shadow]
@@ -118,7 +118,7 @@ def read_queue(host: Host) -> QueueSnapshot:
             host.config.business.name,
             cards,
             _overdue_days(host, cards.values()),
-            list_held_cards(host, repo, snapshot, cards, cards.values()),
+            _HeldCards(host, head, cards).find,
             read_shown_proposals(
                 host, snapshot, [proposal_folder(c) for c in cards.values() if c.kind == PROPOSAL.name]
             ),
@@ -126,6 +126,21 @@ def read_queue(host: Host) -> QueueSnapshot:
             {c.id: preview_branch(host, c.details) for c in cards.values() if c.kind in (BRANCH.name, CYCLE_NOTE.name)},
             {name: review.open_facts(host, snapshot, every_card) for name, review in load_reviews().items()},
         )
+
+
+class _HeldCards:
+    """Which of the open cards of a commit cannot be decided: of each found once, when it is asked for."""
+
+    def __init__(self, host: Host, head: str, cards: Mapping[str, Card]) -> None:
+        self._host, self._head, self._cards = host, head, cards
+        self._found: dict[str, str | None] = {}
+
+    def find(self, card: Card) -> str | None:
+        if card.id not in self._found:
+            with self._host.open_for_reading() as repo:
+                held = list_held_cards(self._host, repo, Snapshot(repo, self._head), self._cards, [card])
+            self._found[card.id] = held.get(card.id)
+        return self._found[card.id]
 
 
 def read_proposal_now(host: Host, queue: QueueSnapshot, card_id: str) -> QueueSnapshot:

@@ -13,7 +13,7 @@ def list_suggestions(host: Host, card_id: str) -> list[dict[str, Any]]:
     the card cannot be decided as things are."""
     queue = read_queue(host)
     card = queue.cards.get(card_id)
-    if card is None or card_id in queue.held:
+    if card is None or queue.find_held(card) is not None:
         return []
     return [
         {"verb": choice.verb, "label": choice.label, "value": choice.value, "evidence": choice.evidence}

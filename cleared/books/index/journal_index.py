@@ -228,19 +228,19 @@ class JournalIndex:
 
     def month_entries(self, key: MonthKey) -> MonthEntries:
         """The entries of a month's file, by column."""
-        known = self._find_known(key).entries
-        if known is not None:
-            return known
-        found = self.find_entries(key)
-        facts = MonthFacts(entries=found) if found is not None else self._build_month(key)
-        entries = self._keep(key, facts).entries
+        entries = self.find_entries(key)
+        if entries is None:
+            entries = self._keep(key, self._build_month(key)).entries
         assert entries is not None
         return entries
 
     def find_entries(self, key: MonthKey) -> MonthEntries | None:
         """The same, where the month need not be parsed for it."""
+        known = self._find_known(key).entries
+        if known is not None:
+            return known
         data = self._files.read(self._file_name(key, "entries")) if self._files is not None else None
-        return MonthEntries.decode(data) if data is not None else None
+        return self._keep(key, MonthFacts(entries=MonthEntries.decode(data))).entries if data is not None else None
 
     def find_places(self, wanted: EntryFilter, *, newest_first: bool = False) -> Iterator[tuple[MonthKey, list[int]]]:
         """Of each month where there are any: the places of the entries that are meant, in order."""

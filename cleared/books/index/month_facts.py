@@ -5,13 +5,13 @@ from __future__ import annotations
 import hashlib
 import json
 from bisect import bisect_right
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date
 from decimal import Decimal
 from functools import cached_property
-from itertools import pairwise, repeat
+from itertools import islice, pairwise, repeat
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
 
 import msgspec
@@ -36,6 +36,7 @@ _TEXTS: Final = (
     "notes",
 )
 _BETWEEN: Final = "\0"
+_TWO: Final = 2
 T = TypeVar("T", bound="tuple[Any, ...]")
 
 
@@ -115,6 +116,14 @@ def _freeze(days: Mapping[str, Mapping[int, list[int]]]) -> dict[str, dict[int, 
     return {day: {account: Sums(*pair) for account, pair in sums.items()} for day, sums in sorted(days.items())}
 
 
+class _Amounts(dict[str, Decimal]):
+    """Amounts as numbers, each made once, when it is asked for."""
+
+    def __missing__(self, text: str) -> Decimal:
+        self[text] = number = Decimal(text)
+        return number
+
+
 class MonthEntries:
     """The entries of one month, by column, in the order of the file."""
 
@@ -131,6 +140,7 @@ class MonthEntries:
             end += legs
             ends.append(end)
         self._ends = ends
+        self._amounts = _Amounts({"": ZERO})
 
     def __len__(self) -> int:
         return len(self.ids)
@@ -161,20 +171,24 @@ class MonthEntries:
         )
 
     def make_entries(self, places: Sequence[int]) -> Iterable[Entry]:
-        """The entries at these places; all of a month column by column, in half of the time."""
-        if not places or len(places) < len(self):
-            return map(self.make_entry, places)
-        c, amounts = self._columns, self._amounts.__getitem__
-        legs = list(_make_tuples(Leg, self._accounts, map(amounts, self._debits), map(amounts, self._credits)))
-        made = _make_tuples(
+        """The entries at these places, column by column: in half of the time that one after the other takes."""
+        c, ends, amounts = self._columns, self._ends, self._amounts.__getitem__
+        is_whole = places == range(len(self))
+        numbers = range(ends[-1]) if is_whole else [n for at in places for n in range(ends[at], ends[at + 1])]
+
+        def take(column: list[Any], at: Sequence[int]) -> Iterable[Any]:
+            return column if is_whole else map(column.__getitem__, at)
+
+        sides = (map(amounts, take(side, numbers)) for side in (self._debits, self._credits))
+        legs = _make_tuples(Leg, take(self._accounts, numbers), *sides)
+        return _make_tuples(
             Entry,
-            self.ids,
-            map(self._days.__getitem__, self.dates),
-            c["description"],
-            [tuple(legs[start:end]) for start, end in pairwise(self._ends)],
-            *(c[name] for name in _TEXTS[_TEXTS.index("status") :]),
+            take(self.ids, places),
+            map(self._days.__getitem__, take(self.dates, places)),
+            take(c["description"], places),
+            [tuple(islice(legs, count)) for count in take(c["legs"], places)],
+            *(take(c[name], places) for name in _TEXTS[_TEXTS.index("status") :]),
         )
-        return made if places[0] == 0 else list(made)[::-1]
 
     def list_dicts(self, places: Iterable[int]) -> Iterator[dict[str, Any]]:
         """The entries at these places as ``entry_to_json`` gives them, in a third of its time."""
@@ -220,6 +234,12 @@ class MonthEntries:
         for n in range(self._ends[at], self._ends[at + 1]):
             yield Leg(self._accounts[n], amounts[self._debits[n]], amounts[self._credits[n]])
 
+    def list_accounts(self) -> Iterable[tuple[int, ...]]:
+        """The accounts of each entry, as its legs have them."""
+        if set(self._columns["legs"]) == {_TWO}:  # of most months all
+            return zip(self._accounts[::2], self._accounts[1::2], strict=True)
+        return (tuple(self._accounts[start:end]) for start, end in pairwise(self._ends))
+
     def list_movements(self, places: Iterable[int]) -> Iterator[list[tuple[int, str]]]:
         """Of the entries at these places: each leg's account and amount as it is written, a credit with a minus."""
         accounts, debits, credits = self._accounts, self._debits, self._credits
@@ -249,11 +269,6 @@ class MonthEntries:
     @cached_property
     def _days(self) -> dict[str, date]:
         return {text: date.fromisoformat(text) for text in set(self.dates)}
-
-    @cached_property
-    def _amounts(self) -> dict[str, Decimal]:
-        """Each amount of the month once, as a number."""
-        return {text: Decimal(text) if text else ZERO for text in {*self._debits, *self._credits}}
 
     @cached_property
     def _has_nothing_posted(self) -> bool:
@@ -294,6 +309,26 @@ class MonthEntries:
         """The places of the entries that post to an account, in order."""
         return self._places_by_account.get(account, [])
 
+    def find_amount(self, amount: Decimal) -> list[int]:
+        """The places of the entries that move an amount by one leg, and of those that have not two, in order."""
+        places, others = self._places_by_amount
+        return sorted([*places.get(_strip_zeros(money.format_amount(amount)), ()), *others])
+
+    @cached_property
+    def _places_by_amount(self) -> tuple[dict[str, list[int]], list[int]]:
+        """Amount → the places of the entries of two legs that move it; and the places of all others."""
+        places: defaultdict[str, list[int]] = defaultdict(list)
+        others: list[int] = []
+        for at, (start, count) in enumerate(zip(self._ends, self._columns["legs"], strict=False)):
+            if count == _TWO:
+                places[self._debits[start] or self._credits[start]].append(at)
+            else:
+                others.append(at)
+        plain: defaultdict[str, list[int]] = defaultdict(list)
+        for text, of_text in places.items():
+            plain[_strip_zeros(text)] += of_text
+        return dict(plain), others
+
     def find_text(self, text: str) -> list[int]:
         """The places of the entries that hold the text in one of the fields that are searched; no case."""
         needle = text.casefold()
@@ -325,6 +360,11 @@ class MonthEntries:
             start += len(text) + 1
             starts.append(start)
         return _BETWEEN.join([*texts, ""]), starts
+
+
+def _strip_zeros(amount: str) -> str:
+    """An amount as any number of decimals gives it."""
+    return amount.rstrip("0").rstrip(".") if "." in amount else amount
 
 
 def _make_tuples(kind: type[T], *columns: Iterable[Any]) -> Iterator[T]:

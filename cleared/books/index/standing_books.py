@@ -8,7 +8,7 @@ what is new. Corrections lie in other months than what they correct: a month is 
 from __future__ import annotations
 
 import threading
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence, Set
 from datetime import date
 from itertools import chain
@@ -20,10 +20,11 @@ from msgspec.structs import replace
 from cleared.base.clock import check_deadline
 from cleared.base.last_values import LastValues
 from cleared.books.index.journal_index import JournalIndex, MonthKey, open_index
+from cleared.books.index.month_items import MonthItems
 from cleared.books.ledger.entry import Entry, parse_entry_id
 from cleared.books.ledger.grouped_items import GroupedItems, find_differences
 from cleared.books.ledger.journal import parse_month_once
-from cleared.books.ledger.standing_entries import find_corrections_among, names_corrected, stand_entry
+from cleared.books.ledger.standing_entries import CORRECTING, find_corrections_among, names_corrected, stand_entry
 from cleared.git import Snapshot
 from cleared.workspace.location import Layout
 
@@ -47,7 +48,7 @@ class KnownMonth(Struct, frozen=True):
 def _begin_month(read: Mapping[str, Entry]) -> KnownMonth:
     """A month of which nobody knows yet what is corrected: nearly all entries count as they are."""
     entries = GroupedItems(read)
-    voided = dict.fromkeys(each.entry_id for each in read.values() if each.status == "voided")
+    voided = dict.fromkeys(each.entry_id for each in entries.list_where("status", "voided".__eq__))
     return KnownMonth("", read, entries, {}, frozenset(), entries.exchange(voided))
 
 
@@ -88,6 +89,10 @@ class StandingBooks(Struct, frozen=True):
         month = self.months.get(parts[:2]) if parts is not None else None
         return month.standing.items.get(entry_id) if month is not None else None
 
+    def count_uses(self) -> Counter[int]:
+        """How many entries that are decided use each account."""
+        return sum((part.recall(_count_uses) for part in self.parts), Counter[int]())
+
     @property
     def parts(self) -> list[GroupedItems[Entry]]:
         """What counts, month by month."""
@@ -96,6 +101,18 @@ class StandingBooks(Struct, frozen=True):
     def list_parts_until(self, day: date) -> list[GroupedItems[Entry]]:
         """The same up to a day's month."""
         return [month.standing for key, month in self.months.items() if key <= (day.year, day.month)]
+
+
+def _count_uses(part: GroupedItems[Entry]) -> Counter[int]:
+    uses, items = Counter[int](), part.items
+    if isinstance(items, MonthItems):
+        kinds = items.count_accounts()
+    else:
+        kinds = Counter((each.status, tuple([leg.account_id for leg in each.legs])) for each in items.values())
+    for (status, accounts), count in kinds.items():
+        for account in set(accounts) if status != "pending-review" else ():
+            uses[account] += count
+    return uses
 
 
 def read_standing_books(layout: Layout, snapshot: Snapshot, places: int) -> StandingBooks:
@@ -108,7 +125,7 @@ def read_standing_books(layout: Layout, snapshot: Snapshot, places: int) -> Stan
 
 
 def _read_books(layout: Layout, snapshot: Snapshot, places: int) -> StandingBooks:
-    index = open_index(layout, snapshot, places)
+    index = open_index(layout, snapshot, places, stays_open=True)
     place = (layout.root, places)
     known = {key: _memory.find((*place, key)) for key in index.months}
     texts = {key: _read_month(layout, snapshot, index, key, known[key]) for key in check_deadline(index.months)}
@@ -133,7 +150,7 @@ def _read_month(
     if before is not None and before.blob and before.blob == index.blobs[key]:
         return before.read
     if (columns := index.find_entries(key)) is not None:
-        return dict(zip(columns.ids, columns.make_entries(range(len(columns))), strict=True))
+        return MonthItems(columns)
     path = layout.journal_path(*key)
     month = parse_month_once(snapshot.read_file(path), *key, path, index.places)
     if before is None:
@@ -147,7 +164,7 @@ def _find_corrections(
     """By month: what is corrected of its entries, with what corrects it; and which of them only correct another."""
     corrected: dict[MonthKey, dict[str, Sequence[Entry]]] = defaultdict(dict)
     correcting: dict[MonthKey, set[str]] = defaultdict(set)
-    linked = chain.from_iterable(month.group(names_corrected).get(True, ()) for month in months.values())
+    linked = chain.from_iterable(month.group(names_corrected, CORRECTING).get(True, ()) for month in months.values())
     for entry_id, corrections in find_corrections_among(linked, entries.get).items():
         corrected[entries[entry_id].month][entry_id] = corrections
         for each in corrections:

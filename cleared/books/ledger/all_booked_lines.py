@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from datetime import date
 from decimal import Decimal
 from functools import cached_property, lru_cache
 from itertools import chain
@@ -17,10 +18,11 @@ from cleared.books.ledger.bank_lines import normalise_description
 from cleared.books.ledger.booked_lines import DECIDED, BookedLine, book_line, clean_payee
 from cleared.books.ledger.entry import Entry
 from cleared.books.ledger.grouped_items import GroupedItems
-from cleared.books.ledger.standing_entries import list_sizes
+from cleared.books.ledger.standing_entries import list_of_size
 
 Direction = Literal["in", "out"]
 LinePart = GroupedItems[Entry]
+_DECIDED: Final = ("status", DECIDED.__contains__)
 _LETTERS: Final = re.compile(r"[A-Za-z]+")
 
 
@@ -48,8 +50,10 @@ class AllBookedLines:
     def __iter__(self) -> Iterator[BookedLine]:
         return chain.from_iterable(_book_lines(part.items.values(), self.banks) for part in self.parts)
 
-    def iter_of_amount(self, amount: Decimal) -> Iterator[BookedLine]:
-        sized = chain.from_iterable(part.group(list_sizes).get(abs(amount), ()) for part in self.parts)
+    def iter_of_amount(self, amount: Decimal, first: date, last: date) -> Iterator[BookedLine]:
+        """The lines of an amount in the months from that of one day to that of another."""
+        near = list_parts_between(self.parts, first, last)
+        sized = chain.from_iterable(list_of_size(part, abs(amount)) for part in near)
         return (line for line in _book_lines(sized, self.banks) if line.amount == amount)
 
     def list_decided(self, key: GroupKey) -> list[BookedLine]:
@@ -60,7 +64,7 @@ class AllBookedLines:
     def decided_keys(self) -> Mapping[GroupKey, None]:
         """The payees and directions of all lines that persons decided."""
         by = _find_decided_key(self.banks)
-        return dict.fromkeys(chain.from_iterable(part.group(by) for part in self.parts))
+        return dict.fromkeys(chain.from_iterable(part.group(by, _DECIDED) for part in self.parts))
 
     @cached_property
     def decided_payees(self) -> frozenset[str]:
@@ -69,6 +73,12 @@ class AllBookedLines:
     def find_decided_payees(self, word: str) -> set[str]:
         """The payees of lines that persons decided which have this word."""
         return set().union(*(part.recall(_index_words, self.banks).get(word, ()) for part in self.parts))
+
+
+def list_parts_between(parts: Iterable[LinePart], first: date, last: date) -> list[LinePart]:
+    """The parts with entries of the months from that of one day to that of another."""
+    low, high = f"{first:%Y-%m}", f"{last:%Y-%m}~"
+    return [part for part in parts if part.ends is not None and part.ends[0] < high and part.ends[1] >= low]
 
 
 def iter_lines_with(part: LinePart, banks: frozenset[int], words: str) -> Iterator[BookedLine]:
@@ -84,7 +94,7 @@ def _book_lines(standing: Iterable[Entry], banks: Collection[int]) -> Iterator[B
 
 
 def _list_decided(part: LinePart, banks: frozenset[int], key: GroupKey) -> list[BookedLine]:
-    return [*_book_lines(part.group(_find_decided_key(banks)).get(key, ()), banks)]
+    return [*_book_lines(part.group(_find_decided_key(banks), _DECIDED).get(key, ()), banks)]
 
 
 @lru_cache(maxsize=8)
@@ -113,7 +123,7 @@ def _list_letters(text: str) -> Iterator[frozenset[str]]:
 def _index_words(part: LinePart, banks: frozenset[int]) -> Mapping[str, set[str]]:
     """Word → the decided payees that have it."""
     index: dict[str, set[str]] = {}
-    for key in part.group(_find_decided_key(banks)):
+    for key in part.group(_find_decided_key(banks), _DECIDED):
         for word in key.payee.split():
             index.setdefault(word, set()).add(key.payee)
     return index

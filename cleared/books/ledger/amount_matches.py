@@ -88,11 +88,16 @@ class AmountMatches(Struct, frozen=True):
         ]
 
     def _between(self, amount: Decimal, day: date, before: int, after: int) -> list[BookedLine]:
-        lines = sorted(self.lines.iter_of_amount(amount), key=_day)
-        first = day - timedelta(days=min(before, (day - date.min).days))
-        last = day + timedelta(days=min(after, (date.max - day).days))
+        first, last = find_days_around(day, before, after)
+        lines = sorted(self.lines.iter_of_amount(amount, first, last), key=_day)
         low, high = bisect_left(lines, first, key=_day), bisect_right(lines, last, key=_day)
         return lines[max(low, high - _MAX_CANDIDATES * 10) : high]
+
+
+def find_days_around(day: date, before: int, after: int) -> tuple[date, date]:
+    """The days that lie so far before and after a day, as far as there are such."""
+    first = day - timedelta(days=min(before, (day - date.min).days))
+    return first, day + timedelta(days=min(after, (date.max - day).days))
 
 
 def _plain_payee(text: str) -> str:

@@ -6,9 +6,12 @@ before with these exchanged: what a decision does not change is not looked at ag
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from bisect import insort
 from collections import defaultdict
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from decimal import Decimal
+from functools import cached_property
 from itertools import compress
 from operator import is_not
 from typing import Any, Final, Generic, Protocol, TypeVar
@@ -22,8 +25,22 @@ class Item(Protocol):
 
 
 T = TypeVar("T", bound=Item)
+Test = tuple[str, Callable[[str], bool]]
 K = TypeVar("K", bound=Hashable)
 R = TypeVar("R")
+
+
+class ItemsMadeLate(Mapping[str, T]):
+    """Items that are made when they are asked for."""
+
+    @abstractmethod
+    def list_where(self, field: str, test: Callable[[str], bool]) -> list[T]:
+        """Those whose text in a field passes a test, in order."""
+
+    @abstractmethod
+    def list_of_amount(self, amount: Decimal) -> list[T]:
+        """Those that may move an amount, in order: all that do, and some others."""
+
 
 _MAX_RECALLED: Final = 200
 """Answers that are kept of one version."""
@@ -38,12 +55,25 @@ class GroupedItems(Generic[T]):
         self._groups: dict[Callable[[T], Iterable[Hashable]], dict[Any, list[T]]] = {}
         self._recalled: dict[Hashable, Any] = {}
 
-    def group(self, by: Callable[[T], Iterable[K]]) -> Mapping[K, Sequence[T]]:
-        """The items of each key, in order. ``by``: the keys of an item, each once."""
+    @cached_property
+    def ends(self) -> tuple[str, str] | None:
+        """The first id and the last; None where there is none."""
+        ids = list(self.items)
+        return (ids[0], ids[-1]) if ids else None
+
+    def list_where(self, field: str, test: Callable[[str], bool]) -> list[T]:
+        """The items whose text in a field passes a test, in order."""
+        if isinstance(self.items, ItemsMadeLate):
+            return self.items.list_where(field, test)
+        return [item for item in self.items.values() if test(getattr(item, field))]
+
+    def group(self, by: Callable[[T], Iterable[K]], among: Test | None = None) -> Mapping[K, Sequence[T]]:
+        """The items of each key, in order. ``by``: the keys of an item, each once. ``among``: a field, and which of its
+        texts all items have that have a key."""
         groups = self._groups.get(by)
         if groups is None:
             groups = defaultdict(list)
-            for item in self.items.values():
+            for item in self.items.values() if among is None else self.list_where(*among):
                 for key in by(item):
                     groups[key].append(item)
             self._groups[by] = groups = dict(groups)
@@ -63,7 +93,7 @@ class GroupedItems(Generic[T]):
         """The same with other items for some entries; None: with none any more."""
         if not changes:
             return self
-        items = dict(self.items)
+        items = dict(self.items.items())
         last = next(reversed(items), "")
         for entry_id, item in changes.items():
             if item is not None:

@@ -7,10 +7,12 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from decimal import Decimal
+from typing import Final
 
 from cleared.books.ledger.chains import CORRECTS, list_links, sum_by_account
 from cleared.books.ledger.corrections import make_leg
 from cleared.books.ledger.entry import Entry
+from cleared.books.ledger.grouped_items import GroupedItems, ItemsMadeLate
 
 Corrections = Mapping[str, Sequence[Entry]]
 """Entry id → the entries that correct it and stand, in the journal's order."""
@@ -25,10 +27,26 @@ def list_sizes(standing: Entry) -> Collection[Decimal]:
     return {standing.amount, *map(abs, moved.values())}
 
 
+def list_of_size(part: GroupedItems[Entry], amount: Decimal) -> Sequence[Entry]:
+    """The entries of a part that have an amount, or move it on an account, in order."""
+    if isinstance(part.items, ItemsMadeLate):
+        return part.recall(_find_of_size, amount)
+    return part.group(list_sizes).get(amount, ())
+
+
+def _find_of_size(part: GroupedItems[Entry], amount: Decimal) -> list[Entry]:
+    may_have = part.items.list_of_amount(amount) if isinstance(part.items, ItemsMadeLate) else part.items.values()
+    return [each for each in may_have if amount in list_sizes(each)]
+
+
 def names_corrected(entry: Entry) -> Iterator[bool]:
     """Once, where an entry says that it corrects another: the key of all that do."""
     if CORRECTS in entry.tags:
         yield True
+
+
+CORRECTING: Final = ("tags", lambda tags: CORRECTS in tags)
+"""The entries among which these are."""
 
 
 def find_corrections_among(linked: Iterable[Entry], find: Callable[[str], Entry | None]) -> dict[str, list[Entry]]:

@@ -63,7 +63,7 @@ def match_accounts(queue: QueueSnapshot, card_id: str, typed: str = "", limit: i
                     str(number) != needle,
                     number in current,
                     -vendor_uses[number],
-                    -books.count_uses(number),
+                    -books.uses[number],
                     rank,
                     account.account_type not in types,
                     number,

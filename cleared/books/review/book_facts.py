@@ -19,7 +19,7 @@ from typing import Final
 from cleared.base import money
 from cleared.books.card_kinds import ENTRY, LINE, TRANSFER
 from cleared.books.index.standing_books import StandingBooks, read_standing_books
-from cleared.books.ledger.all_booked_lines import AllBookedLines, GroupKey
+from cleared.books.ledger.all_booked_lines import AllBookedLines, GroupKey, list_parts_between
 from cleared.books.ledger.bank_lines import LINE_ID_PREFIX, BankLine, ImportRecord, normalise_description
 from cleared.books.ledger.booked_lines import OpenLine, clean_payee
 from cleared.books.ledger.categoriser import Categoriser, Suggestion
@@ -27,7 +27,7 @@ from cleared.books.ledger.chart import Chart
 from cleared.books.ledger.entry import ZERO, Entry, Leg
 from cleared.books.ledger.grouped_items import GroupedItems
 from cleared.books.ledger.staged_bank_lines import BankBook
-from cleared.books.ledger.standing_entries import list_sizes
+from cleared.books.ledger.standing_entries import list_of_size
 from cleared.books.staged_books import ledger_accounts, open_books
 from cleared.books.teaching.decided_rows import DecidedHistory, LearnedRow
 from cleared.books.transfer_cards import refused_transfers
@@ -39,6 +39,8 @@ from cleared.changes.record_sources import CommittedSource
 from cleared.git import Snapshot
 
 _WORD: Final = re.compile(r"[^\W\d_]{2,}")
+_NAMING: Final = ("counterparty", "description")
+"""The fields that say who it is."""
 _WITHOUT_DIGITS: Final = str.maketrans(digits, " " * len(digits))
 EntryTheme = tuple[str, tuple[int, ...]]
 
@@ -130,9 +132,10 @@ class BookFacts:
 
     # -- vendors ----------------------------------------------------------------------------------------------------
 
-    def count_uses(self, account: int) -> int:
-        """How many entries that are decided use an account."""
-        return sum(len(part.group(_list_used_accounts).get(account, ())) for part in self.standing.parts)
+    @cached_property
+    def uses(self) -> Counter[int]:
+        """How many entries that are decided use each account."""
+        return self.standing.count_uses()
 
     def count_vendor_uses(self, card: Card) -> Counter[int]:
         """How many entries of its vendor or text that are decided use each account that is no bank's."""
@@ -164,10 +167,10 @@ class BookFacts:
         banks, theme = frozenset(self.banks.values()), self.find_entry_theme(entry)
         return set().union(*(part.recall(_list_theme, banks, theme) for part in self.standing.parts))
 
-    def iter_of_amount(self, amount: Decimal) -> Iterator[Entry]:
-        """The entries that count of an amount."""
-        for part in self.standing.parts:
-            sized = part.group(list_sizes).get(amount, ())
+    def iter_of_amount(self, amount: Decimal, first: date, last: date) -> Iterator[Entry]:
+        """The entries that count of an amount, in the months from that of one day to that of another."""
+        for part in list_parts_between(self.standing.parts, first, last):
+            sized = list_of_size(part, amount)
             yield from (self.entries[each.entry_id] for each in sized if each.amount == amount)
 
     @cached_property
@@ -278,10 +281,6 @@ def _list_vendor_keys(counterparty: str, description: str) -> Collection[str]:
     return {key, vendor_key(counterparty, "")} if counterparty.strip() else (key,)
 
 
-def _list_keys(standing: Entry) -> Collection[str]:
-    return _list_vendor_keys(standing.counterparty, standing.description)
-
-
 def _find_theme(standing: Entry, banks: Collection[int]) -> EntryTheme:
     """Its vendor, and its accounts that are not among the banks'."""
     accounts = sorted(leg.account_id for leg in standing.legs if leg.account_id not in banks)
@@ -289,7 +288,7 @@ def _find_theme(standing: Entry, banks: Collection[int]) -> EntryTheme:
 
 
 def _list_theme(part: GroupedItems[Entry], banks: frozenset[int], theme: EntryTheme) -> list[str]:
-    of_vendor = part.group(_list_keys).get(theme[0], ())
+    of_vendor = part.recall(_list_alike, frozenset((theme[0],)))
     return [each.entry_id for each in of_vendor if _find_theme(each, banks) == theme]
 
 
@@ -299,8 +298,18 @@ def _list_used_accounts(standing: Entry) -> Collection[int]:
 
 def _list_alike(part: GroupedItems[Entry], keys: frozenset[str]) -> list[Entry]:
     """The entries of these vendors, newest first."""
-    alike = {each.entry_id: each for key in keys for each in part.group(_list_keys).get(key, ())}
-    return sorted(alike.values(), key=lambda each: (each.date, each.number), reverse=True)
+    starts = {key.partition(" ")[0] for key in keys}
+
+    def may_be_alike(text: str) -> bool:  # of nearly all entries this look is enough
+        capitals = text.upper()
+        for word in starts:  # ``any`` of a generator takes twice as long
+            if word in capitals:
+                return True
+        return not text.isascii()
+
+    found = {each.entry_id: each for field in _NAMING for each in part.list_where(field, may_be_alike)}
+    alike = (e for e in found.values() if not keys.isdisjoint(_list_vendor_keys(e.counterparty, e.description)))
+    return sorted(alike, key=lambda each: (each.date, each.number), reverse=True)
 
 
 def _count_uses(part: GroupedItems[Entry], keys: frozenset[str]) -> Counter[int]:

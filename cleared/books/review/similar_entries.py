@@ -5,6 +5,7 @@ from __future__ import annotations
 from itertools import islice
 from typing import Final
 
+from cleared.books.ledger.amount_matches import find_days_around
 from cleared.books.ledger.entry import Entry
 from cleared.books.review.book_facts import BookFacts
 from cleared.cards.card import Card
@@ -13,6 +14,8 @@ SIMILAR: Final = 5
 """Earlier entries that are shown."""
 DUPLICATES: Final = 8
 """Possible duplicates that are offered."""
+_NEAR_DAYS: Final = 92
+"""No bank and nobody who books brings the same money again a quarter later."""
 
 
 def list_similar_entries(books: BookFacts, card: Card) -> list[Entry]:
@@ -33,9 +36,10 @@ def _is_before(one: Entry, other: Entry) -> bool:
 
 
 def list_possible_duplicates(books: BookFacts, card: Card) -> list[Entry]:
-    """Entries that this one may be a duplicate of: of the same amount, the nearest day first."""
+    """Entries that this one may be a duplicate of: of the same amount in the months around, the nearest day first."""
     entry = books.entry_of(card)
     if entry is None:
         return []
-    same = (each for each in books.iter_of_amount(entry.amount) if each.entry_id != entry.entry_id)
+    days = find_days_around(entry.date, _NEAR_DAYS, _NEAR_DAYS)
+    same = (each for each in books.iter_of_amount(entry.amount, *days) if each.entry_id != entry.entry_id)
     return sorted(same, key=lambda e: abs((e.date - entry.date).days))[:DUPLICATES]
