@@ -178,6 +178,10 @@ def _measure_pace(fleet: Fleet, homes: list[Path]) -> Pace:
         for worker in workers:
             worker.hears("up;")
 
+        for name in fleet.names[: len(homes)]:  # by its end, the processes that jobs are forked off have their imports
+            fleet.ask(name)
+        fleet.wait_until_idle()
+
         def spend() -> float:
             return cpu_seconds(fleet.postgres) + sum(worker.cpu_seconds() for worker in workers)
 
