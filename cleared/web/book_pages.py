@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from datetime import date
 from itertools import islice
 from typing import Any, Final
@@ -16,6 +17,7 @@ from cleared.books import queries
 from cleared.books.index.entry_selection import AmountRange, find_months, parse_amounts
 from cleared.books.index.journal_index import EntryFilter
 from cleared.books.index.month_facts import MonthEntries
+from cleared.web.form_answers import refused
 from cleared.web.page import PageRequest
 
 _LISTED: Final = 500
@@ -32,9 +34,29 @@ def show_books(page: PageRequest) -> Response:
 def search_entries(page: PageRequest) -> Response:
     """Entries of which all that is asked for holds: a month, an account, a text, an amount, days; newest last."""
     month, text, account = page.read_query("month"), page.read_query("text")[:200].strip(), page.read_query("account")
+    amount, problem = page.read_query("amount")[:40].strip(), ""
+    entries: list[dict[str, Any]] = []
+    try:
+        entries = _find_entries(page, month, text, account, amount)
+    except UsageError as error:  # the form comes again, as it was filled in
+        problem = str(error)
+    asked = [month, f"account {account}" if account else "", f"“{text}”" if text else "", amount]
+    answer = page.render(
+        "journal.html",
+        title=" · ".join(filter(None, asked)) or "Entries",
+        problem=problem,
+        asked=_read_search(page),
+        entries=entries[:_LISTED],
+        more=len(entries) > _LISTED,
+        listed=_LISTED,
+    )
+    return refused(answer) if problem else answer
+
+
+def _find_entries(page: PageRequest, month: str, text: str, account: str, amount: str) -> list[dict[str, Any]]:
+    """One more than is listed, at most. Raises ``UsageError`` for what is no such thing."""
     if account and parse_count(account) is None:
         raise UsageError(f"{account[:20]!r} is no account's number", remedy="Choose one from the books.")
-    amount = page.read_query("amount")[:40].strip()
     span = parse_span(month) if month else None
     wanted = EntryFilter(
         start=_read_day(page, "from") or (span.start if span else None),
@@ -44,25 +66,16 @@ def search_entries(page: PageRequest) -> Response:
     )
     with queries.open_journal_index(page.site.open_host()) as (index, _):
         amounts = parse_amounts(amount) if amount else AmountRange()
-        entries = list(islice(_iter_entries(find_months(index, wanted, amounts)), _LISTED + 1))
-    asked = [month, f"account {account}" if account else "", f"“{text}”" if text else "", amount]
-    title = " · ".join(filter(None, asked)) or "Entries"
-    return page.render(
-        "journal.html",
-        title=title,
-        asked=_read_search(page),
-        entries=entries[:_LISTED],
-        more=len(entries) > _LISTED,
-        listed=_LISTED,
-    )
+        return list(islice(_iter_entries(find_months(index, wanted, amounts)), _LISTED + 1))
 
 
 def _read_search(page: PageRequest) -> dict[str, str]:
     """What the form asked for, to stand in it again; a month that a link asked for as its days."""
     asked = {name: page.read_query(name)[:200] for name in ("text", "amount", "account", "from", "to")}
     if (month := page.read_query("month")) and not (asked["from"] or asked["to"]):
-        span = parse_span(month)
-        asked |= {"from": str(span.start or ""), "to": str(span.end or "")}
+        with suppress(UsageError):  # it is told where it is looked for
+            span = parse_span(month)
+            asked |= {"from": str(span.start or ""), "to": str(span.end or "")}
     return asked
 
 

@@ -23,6 +23,7 @@ from cleared.books.reports.renderings import write_file
 from cleared.books.reports.report import Report, Row
 from cleared.books.reports.report_books import ReportBooks
 from cleared.web.command_pages import link_commands
+from cleared.web.form_answers import refused
 from cleared.web.page import PageRequest
 
 _ROWS_SHOWN: Final = 2_000
@@ -44,27 +45,35 @@ def list_reports(page: PageRequest) -> Response:
 
 def show_report(page: PageRequest) -> Response:
     """One report, of the period and beside the one that are asked for."""
-    request = _read_request(page)
+    asked = {key: page.read_query(key)[:60] for key in ("period", "compare", "account")}
+    problem = ""
     with _open_report_books(page) as books:
-        report = make_report(books, request)
+        try:
+            request = _read_request(page)
+            report = make_report(books, request)
+        except UsageError as error:  # the form comes again, as it was filled in
+            problem, request = str(error), _plain_request(page)
+            report = make_report(books, request)
         rows = list(islice(report.rows, _ROWS_SHOWN + 1))
         shown = replace(report, rows=rows[:_ROWS_SHOWN])
         say = partial(link_commands, prefix=page.prefix, thousands=page.site.thousands)
         parts = write_body(shown, _make_link(page, report), page.site.thousands, say)
         body = Markup("".join(parts))  # it quotes every text
-    asked = {key: page.read_query(key) for key in ("period", "compare", "account") if page.read_query(key)}
-    return page.render(
+    answer = page.render(
         "report.html",
         report=report,
         request=request,
+        asked=asked,
+        problem=problem,
         body=body,
         reports=REPORTS,
         formats=_MEDIA,
         is_compared=request.name in COMPARED,
         more=len(rows) > _ROWS_SHOWN,
         listed=_ROWS_SHOWN,
-        query=urlencode(asked),
+        query=urlencode({} if problem else {key: text for key, text in asked.items() if text}),
     )
+    return refused(answer) if problem else answer
 
 
 def download_report(page: PageRequest) -> Response:
@@ -94,13 +103,16 @@ def _read_request(page: PageRequest) -> ReportRequest:
     account = page.read_query("account")
     if account and parse_count(account) is None:
         raise UsageError(f"{account[:20]!r} is no account's number", remedy="Choose one from the books.")
-    return ReportRequest(
-        page.part("name"),
-        page.read_query("period")[:60].strip() or None,
-        page.read_query("compare") or None,
-        draft=page.part("name") == "tax",
+    return replace(
+        _plain_request(page),
+        period=page.read_query("period")[:60].strip() or None,
+        compare=page.read_query("compare") or None,
         account=int(account) if account else None,
     )
+
+
+def _plain_request(page: PageRequest) -> ReportRequest:
+    return ReportRequest(page.part("name"), draft=page.part("name") == "tax")
 
 
 def _make_link(page: PageRequest, report: Report) -> Callable[[Row], str]:

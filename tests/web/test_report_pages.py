@@ -36,16 +36,16 @@ def test_b19_every_report_is_a_page_with_the_figures_of_the_command(server: Serv
     csv = server.get("/reports/pnl/file.csv?period=2025-01")
     assert csv.body == posted.ok("report", "pnl", "--period", "2025-01", "--format", "csv").out
     assert csv.headers["content-disposition"] == 'attachment; filename="pnl-2025-01.csv"'
-    for path in (
-        "/reports/none",
-        "/reports/pnl?period=soon",
-        "/reports/pnl/file.exe",
-        "/reports/ledger?account=x",
-        "/reports/cash-flow?compare=previous",
-        "/reports/pnl?account=5020",
-    ):
+    for path in ("/reports/none", "/reports/none?period=soon", "/reports/pnl/file.exe"):
         page = server.get(path)
         assert page.status == 404 and "Traceback" not in page.body, (path, page)
+    for path in ("ledger?account=x", "cash-flow?compare=previous", "pnl?account=5020"):
+        page = server.get(f"/reports/{path}")
+        assert page.status == 409 and "Not done: " in page.text and "<form" in page.body, (path, page)
+    page = server.get("/reports/pnl?period=soon&compare=year")
+    assert page.status == 409 and "soon" in page.text and "Not done: " in page.text
+    assert 'value="soon"' in page.body, "a form that is refused stays as it was filled in"
+    assert "file.csv?" not in page.body, "the files are of the report that is shown"
 
 
 def test_entries_are_found_by_text_amount_and_days(server: Server) -> None:
@@ -59,4 +59,6 @@ def test_entries_are_found_by_text_amount_and_days(server: Server) -> None:
     ):
         assert ("COFFEE" in server.get(f"/books/entries?{query}").text) is found, query
     for query in ("amount=x", "from=soon", "month=soon", "account=x"):
-        assert server.get(f"/books/entries?{query}").status == 404
+        page = server.get(f"/books/entries?text=coffee&{query}")
+        assert page.status == 409 and "Not done: " in page.text and 'value="coffee"' in page.body, query
+        assert "GITHUB" not in page.text and "COFFEE" not in page.text
