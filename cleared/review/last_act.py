@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator
 from typing import Final
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from cleared.base.errors import PolicyError
 from cleared.cards.card import Card
@@ -43,6 +44,10 @@ class LastAct(Struct, frozen=True):
     """The command that takes it back, where undo does not."""
     rolled_back: str = ""
     """The script of an approval: undo rolls it back."""
+    is_beside: bool = False
+    """Whether it stays where what was decided before it is taken back: it is about nothing in the records."""
+    before: LastAct | None = None
+    """That which was decided before it, then, for whoever shows it."""
 
     @property
     def id(self) -> str:
@@ -55,12 +60,17 @@ class LastAct(Struct, frozen=True):
         by, at = self.commit.trailers.get("By", ""), self.commit.trailers.get("Clock", "")
         return f"{self.commit.subject} ({by}, {at}, {self.commit.short})"
 
+    def find_shown(self, act: str) -> LastAct:
+        """Which of the two that are shown has this id; itself, where neither has."""
+        return self.before if self.before is not None and self.before.id == act else self
+
     def require_undoable(self, host: Host) -> None:
         """Raises ``PolicyError`` where undo does not take it back; nothing older is taken back instead."""
         if self.remedy:
+            older = ". The decision before it: cleared queue undo --older." if self.is_beside else ""
             raise PolicyError(
                 f"the last decision was {self.commit.short} ({self.commit.subject}), which is not taken back here",
-                remedy=self.remedy,
+                remedy=f"{self.remedy.rstrip('.')}{older}" if older else self.remedy,
             )
         if history.is_pushed(host.root, self.commit.id):
             raise PolicyError(
@@ -110,7 +120,7 @@ def find_last_act(host: Host, snapshot: Snapshot, open_cards: Iterable[Card], *,
             if way.is_about_records:
                 return LastAct(commit, way.remedy)
             if not older:
-                return LastAct(commit, f"{way.remedy.rstrip('.')}. The decision before it: cleared queue undo --older.")
+                return LastAct(commit, way.remedy, is_beside=True)
     return None
 
 
@@ -118,7 +128,11 @@ def read_last_act(host: Host) -> LastAct | None:
     """The same of the last commit, for whoever shows it."""
     with host.open_for_reading() as repo:
         snapshot = Snapshot(repo, repo.read_head())
-        return find_last_act(host, snapshot, read_cards(host, snapshot).list_open())
+        cards = read_cards(host, snapshot).list_open()
+        last = find_last_act(host, snapshot, cards)
+        if last is None or not last.is_beside:
+            return last
+        return replace(last, before=find_last_act(host, snapshot, cards, older=True))
 
 
 def _iter_decisions(host: Host, snapshot: Snapshot) -> Iterator[history.CommitInfo]:

@@ -37,7 +37,7 @@ def undo_decision(host: Host, *, dry_run: bool = False, act: str | None = None, 
     an approval, whose script is rolled back. ``dry_run``: only say which, with ``act`` of the result.
 
     ``act``: the id of the act that the person was shown; where it is not the last one any more, nothing is taken back.
-    ``older``: the last that can be taken back, though something beside the books was done since.
+    ``older``: the last that can be taken back, though something beside the books was done since; so is an ``act``.
 
     Raises ``PolicyError`` where there is none, where somebody has acted since, where it was pushed, where it is of a
     sort that cannot be taken back, where an entry would move to another period, and inside a job.
@@ -101,6 +101,8 @@ def _require_last_act(host: Host, decision_context: DecisionContext, act: str | 
     """The last act. Raises ``PolicyError`` where it is not ``act``, or cannot be taken back."""
     cards = decision_context.context.cards.open_cards()
     last = find_last_act(host, decision_context.snapshot, cards, older=older)
+    if last is not None and last.is_beside and act not in (None, last.id):  # it was shown beside the last
+        last = find_last_act(host, decision_context.snapshot, cards, older=True)
     if last is None:
         raise PolicyError("there is no decision to take back", remedy="cleared queue list shows what waits.")
     if act is not None and act != last.id:

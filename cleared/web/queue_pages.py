@@ -224,22 +224,23 @@ def decide(page: PageRequest) -> Response:
 
 def undo(page: PageRequest) -> Response:
     """Take back the act that the button names, if it is still the last one."""
-    last = page.site.read_last_act()
+    last, act = page.site.read_last_act(), page.form.get("act")
+    shown = last.find_shown(act) if last is not None else None
 
     def answer(result: ActionResult) -> Response:
         if not result.ok:
             return page.go_to("/queue", f"Not done: {result.text}", ok=False)
         return page.go_to(_address(*result.cards[:1]), result.text)
 
-    request = replace(UNDO, act=page.form.get("act"))
+    request = replace(UNDO, act=act)
     return carry_out(
         page,
         lambda: page.site.execute_request(request),
         None,
         "/queue",
         answer,
-        what=f"Undo {last.commit.subject}" if last is not None else "Undo",
-        changes_what_runs=last is not None and bool(last.rolled_back),
+        what=f"Undo {shown.commit.subject}" if shown is not None else "Undo",
+        changes_what_runs=shown is not None and bool(shown.rolled_back),
     )
 
 

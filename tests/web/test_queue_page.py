@@ -71,6 +71,27 @@ def test_undo_stands_under_what_it_takes_back(server: Server, posted: Workspace)
     posted.in_order()
 
 
+def test_what_was_decided_before_a_setting_is_taken_back(server: Server, posted: Workspace) -> None:
+    """The setting, which undo leaves, is named with its own way back; a decision made since keeps the button from
+    taking back another one."""
+    server.submit(server.get("/queue"), "/queue", ("choice", "confirm"))
+    posted.ok("config", "set", "review.remind_after", "1h")
+    queue = server.get("/queue")
+    assert "The last decision: config: review.remind_after = 1h" in queue.text and "--older" not in queue.text
+    assert "Undo: confirm: 2025-01-002 ACME INVOICE 12" in queue.text
+    undone = server.submit(queue, "/queue/undo")
+    assert "Taken back: 2025-01-002" in undone.text and "2 cards to decide" in undone.text
+    assert posted.json("config", "get", "review.remind_after") == "1h"
+    server.submit(undone, "/queue", ("choice", "confirm"))
+    posted.ok("config", "set", "review.remind_after", "2h")
+    old = server.get("/queue")
+    posted.ok("queue", "approve", posted.cards()[0]["id"])
+    posted.ok("config", "set", "review.remind_after", "3h")
+    before = statuses(posted)
+    assert "is another one by now" in server.submit(old, "/queue/undo").text and statuses(posted) == before
+    posted.in_order()
+
+
 def test_a_suggestion_is_taken_with_one_tap(server: Server, posted: Workspace) -> None:
     """What earlier decisions say stands on the card with its evidence; what is no account is refused."""
     posted.ok("queue", "correct", "2025-01-004", "--account", "5070")
