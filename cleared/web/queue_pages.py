@@ -88,8 +88,10 @@ def show_queue(page: PageRequest) -> Response:
     queue = page.site.read_queue()
     ids = list(queue.cards)
     wanted = page.read_query("card")
+    is_gone = bool(wanted) and wanted not in queue.cards
     if not ids:
-        return page.render("queue.html", card=None, rows=[], total=0, last=page.site.read_last_act())
+        last = page.site.read_last_act()
+        return page.render("queue.html", card=None, rows=[], total=0, is_gone=is_gone, last=last)
     at = ids.index(wanted) if wanted in queue.cards else 0
     queue = read_proposal_now(page.site.open_host(), queue, ids[at])
     rows = [queue.row_of(queue.cards[each]) for each in ids[at : at + _LIST_SHOWN]]
@@ -99,6 +101,7 @@ def show_queue(page: PageRequest) -> Response:
         card=card,
         rows=rows,
         total=len(ids),
+        is_gone=is_gone,
         last=page.site.read_last_act(),
         accounts=match_accounts(queue, card.view.id, page.read_query("q"), _ACCOUNTS_SHOWN)
         if "correct" in card.actions

@@ -71,6 +71,17 @@ def test_undo_stands_under_what_it_takes_back(server: Server, posted: Workspace)
     posted.in_order()
 
 
+def test_who_goes_back_to_a_decided_card_is_told_that_it_is_another_one(server: Server, posted: Workspace) -> None:
+    first, second = server.get("/queue").fields("card")[0], posted.cards()[1]["id"]
+    server.submit(server.get(f"/queue?card={first}"), "/queue", ("choice", "confirm"))
+    page = server.get(f"/queue?card={first}")
+    assert "does not wait any more. This is another one." in page.text and page.fields("card")[0] == second
+    assert "This is another one." not in server.get(f"/queue?card={second}").text
+    server.submit(page, "/queue", ("choice", "confirm"))
+    last = server.get(f"/queue?card={second}").text
+    assert "does not wait any more." in last and "Nothing waits for you." in last and "another one" not in last
+
+
 def test_what_was_decided_before_a_setting_is_taken_back(server: Server, posted: Workspace) -> None:
     """The setting, which undo leaves, is named with its own way back; a decision made since keeps the button from
     taking back another one."""
