@@ -347,9 +347,9 @@ def test_a_page_whose_session_has_ended_leads_to_signing_in(visit: Visit) -> Non
         route.fulfill(content_type="text/html", body="Sign in")
 
     page.route("**/live", answer_without_a_stream)
-    visit.go(page, "/queue")
+    with page.expect_response(lambda each: each.request.resource_type == "fetch"):
+        visit.go(page, "/queue")
     expect(page.get_by_text("to decide")).to_be_visible()
-    page.wait_for_load_state("networkidle")
     assert len(asked) == 1 and page.url.endswith("/queue"), "a stream that fails alone takes nobody's page away"
     visit.go(page, "/books")
     page.wait_for_url("**/login*")

@@ -306,7 +306,13 @@ def show_all(host: Host) -> dict[str, object]:
         for each in queue.cards
     }
     counted = {name: facts.effective_legs(entry) for name, entry in facts.entries.items()}
-    return {"order": list(cards), **cards, "counted": counted, "held": queue.held, "overdue": queue.overdue}
+    return {
+        "order": list(cards),
+        **cards,
+        "counted": counted,
+        "held": {i: queue.find_held(c) for i, c in queue.cards.items()},
+        "overdue": queue.overdue,
+    }
 
 
 def only_grown(path: str, old: bytes, new: bytes) -> None:
