@@ -67,10 +67,10 @@ class LastAct(Struct, frozen=True):
     def require_undoable(self, host: Host) -> None:
         """Raises ``PolicyError`` where undo does not take it back; nothing older is taken back instead."""
         if self.remedy:
-            older = ". The decision before it: cleared queue undo --older." if self.is_beside else ""
+            older = f"{self.remedy.rstrip('.')}. The decision before it: cleared queue undo --older."
             raise PolicyError(
                 f"the last decision was {self.commit.short} ({self.commit.subject}), which is not taken back here",
-                remedy=f"{self.remedy.rstrip('.')}{older}" if older else self.remedy,
+                remedy=older if self.is_beside else self.remedy,
             )
         if history.is_pushed(host.root, self.commit.id):
             raise PolicyError(

@@ -35,8 +35,8 @@ def list_of_size(part: GroupedItems[Entry], amount: Decimal) -> Sequence[Entry]:
 
 
 def _find_of_size(part: GroupedItems[Entry], amount: Decimal) -> list[Entry]:
-    may_have = part.items.list_of_amount(amount) if isinstance(part.items, ItemsMadeLate) else part.items.values()
-    return [each for each in may_have if amount in list_sizes(each)]
+    assert isinstance(part.items, ItemsMadeLate)
+    return [each for each in part.items.list_of_amount(amount) if amount in list_sizes(each)]
 
 
 def names_corrected(entry: Entry) -> Iterator[bool]:
