@@ -34,7 +34,7 @@ from cleared.service.fleet.owner_statements import (
     sign_statement,
     sign_workers,
 )
-from cleared.service.fleet.worker_clone import REMOTE, clone_books, is_clone_of
+from cleared.service.fleet.worker_clone import REMOTE, clone_books, follow_address
 from cleared.trust.approval_record import WORKSPACE
 from cleared.trust.keys import Key, own_key, run_public_key
 from cleared.trust.trust_store import is_workspace_id, load_trust
@@ -84,13 +84,13 @@ def require_owner(fleet: Fleet) -> Key:
 
 
 def open_desk(name: str, url: str, branch: str, *, anew: bool = False) -> Path:
-    """The owner's clone of a workspace, made where there is none of that address. One of another address, which may
-    hold what was pushed nowhere, is set aside; ``anew``: one of this address, too. Raises ``WorkspaceError`` where no
-    books lie at that address."""
+    """The owner's clone of a workspace, made where there is none. One of the same books follows that address from now
+    on; one of others, which may hold what was pushed nowhere, is set aside; ``anew``: one of the same books, too.
+    Raises ``WorkspaceError`` where no books lie at that address."""
     root = fleet_folder() / DESK / name
     fleet_folder().mkdir(mode=0o700, parents=True, exist_ok=True)
     fleet_folder().chmod(0o700)
-    if root.exists() and (anew or not is_clone_of(root, url, branch)):
+    if root.exists() and (anew or not follow_address(root, url, branch)):
         number = next(n for n in count(1) if not root.with_name(f"{name}.before-{n}").exists())
         root.rename(root.with_name(f"{name}.before-{number}"))
     is_new = clone_books(root, url, branch)

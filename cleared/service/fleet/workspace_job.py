@@ -49,7 +49,7 @@ from cleared.service.fleet.owner_statements import (
     require_trusted_worker,
 )
 from cleared.service.fleet.service_state import pack_state, unpack_state
-from cleared.service.fleet.worker_clone import WorkerClone
+from cleared.service.fleet.worker_clone import KnownHistory, WorkerClone
 from cleared.service.fleet.worker_home import enter_home
 from cleared.service.notify.notifications import Notifier
 from cleared.service.notify.script_messages import ScriptMessages
@@ -170,8 +170,6 @@ class WorkspaceJob:
             self._store = FileStore(self._order.fleet.store)
         enter_home(self._folder, Path(self._order.home), said, workers)
         clone = WorkerClone(self._folder / CLONES / said.name, said.url, said.branch, said.books)
-        if record.failures >= _OFTEN_FAILED:
-            clone.remove()
         for _ in range(PUSH_TRIES):
             try:
                 self._try_once(record, said, workers, clone)
@@ -179,16 +177,16 @@ class WorkspaceJob:
             except PushedMeanwhile:
                 self._say("somebody has pushed meanwhile; once more, on top of that")
                 record = self._database.read_workspace(record.name)
-        self._report_rejections(record, workers, clone)
+        self._report_rejections(clone, KnownHistory(record.head, workers.revoked, said.rewritten))
         raise WorkspaceError(
             f"others have pushed {PUSH_TRIES} times while a job was at work",
             remedy="It is tried again. Look who pushes so often: git log, in a clone of yours.",
         )
 
-    def _report_rejections(self, record: WorkspaceRecord, workers: WorkersStatement, clone: WorkerClone) -> None:
+    def _report_rejections(self, clone: WorkerClone, known: KnownHistory) -> None:
         """A card, where it can be pushed; what the owner sees in any case is the problem of the workspace."""
         host = self._open_host(clone.root)
-        self._pushed = clone.follow_pushed(host, record.head, workers.revoked)
+        self._pushed = clone.follow_pushed(host, known)
         self._files = []  # of what was discarded
         report_push_rejections(host, PUSH_TRIES, self._clock.now().date().isoformat())
         with suppress(PushedMeanwhile):
@@ -202,7 +200,8 @@ class WorkspaceJob:
     def _try_once(
         self, record: WorkspaceRecord, said: WorkspaceStatement, workers: WorkersStatement, clone: WorkerClone
     ) -> None:
-        clone.make_if_missing()
+        known = KnownHistory(record.head, workers.revoked, said.rewritten)
+        clone.make_if_missing(known, anew=record.failures >= _OFTEN_FAILED)
         spans = SpanExporter.from_environment(os.environ)
         with (
             ExitStack() as ending,
@@ -211,7 +210,7 @@ class WorkspaceJob:
             if spans is not None:
                 ending.callback(spans.close)
             host = actions.open_host()
-            self._pushed = clone.follow_pushed(host, record.head, workers.revoked, said.rewritten)
+            self._pushed = clone.follow_pushed(host, known)
             host.close()
             host = actions.open_host()  # other settings may be in force
             state_dir = host.layout.state_dir

@@ -249,13 +249,12 @@ def test_a_job_that_somebody_has_written_holds_no_workspace(fleet: FleetOfOne, t
     assert fleet.owner.json("queue") == [] and len(fleet.fetch().entries()) == 4
 
 
-def test_what_was_decided_and_not_pushed_outlives_another_address(fleet: FleetOfOne, tmp_path: Path) -> None:
+def test_what_was_decided_and_not_pushed_outlives_other_books_of_that_name(fleet: FleetOfOne, tmp_path: Path) -> None:
     """The owner's clone is set aside, and not made anew in its place."""
     fleet.desk.ok("journal", "add", "2025-02-05", "by hand", "5070=9", "1010=-9")
     decided = fleet.desk.head()
-    run_git(tmp_path, "clone", "-q", "--bare", str(fleet.shared), "moved.git")
-    for setting in ("receive.denyNonFastForwards", "receive.denyDeletes"):
-        run_git(tmp_path / "moved.git", "config", setting, "true")
-    fleet.owner.ok("add", "acme", str(tmp_path / "moved.git"))
+    fleet.add_other("beta")
+    fleet.owner.ok("remove", "beta")
+    fleet.owner.ok("add", "acme", str(fleet.shared_of("beta")))
     assert fleet.desk.head() != decided
     assert Workspace(fleet.desk.root.with_name("acme.before-1")).head() == decided
