@@ -301,7 +301,8 @@ def _find_docstring(tree: ast.Module, source: str) -> tuple[int, list[str]] | No
     if not tree.body or ast.get_docstring(tree, clean=False) is None:
         return None
     node = tree.body[0]
-    segment = ast.get_source_segment(source, node) or ""
+    above = source.split("\n", node.end_lineno or 0)[: node.end_lineno]  # all of a source is split letter by letter
+    segment = ast.get_source_segment("\n".join(above), node) or ""
     match = _OPENING.match(segment)
     if match is None:  # in parentheses, which nobody would write
         return None
