@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from harness import IDENTITY, Workspace, chase, refused, take_ok, unchanged
+from patience import PATIENCE
 from pushing import check
 
 from cleared.base.errors import WorkspaceError
@@ -303,7 +304,7 @@ def test_commands_at_once_keep_it_whole(other: Workspace) -> None:
         readers = [other.start("journal", "list") for _ in range(4)]
         done.append(other.start("journal", "void", f"2025-01-00{number + 1}", "--reason", "x"))
         for process in [*readers, done[-1]]:
-            _, err = process.communicate(timeout=120)
+            _, err = process.communicate(timeout=PATIENCE)
             assert process.returncode == 0 and b"has lost" not in err and b"damaged" not in err, err
         assert said(other) == ""
     other.in_order()

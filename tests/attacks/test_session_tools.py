@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 from harness import Workspace, unchanged
+from patience import PATIENCE
 from tool_session import Session
 
 from cleared.meta.tools import confined_processes
@@ -142,7 +143,7 @@ def test_what_hides_ends_with_its_command_or_with_the_session(fenced: Session) -
     run(fenced, f"{hidden}; (setsid sleep {marker} &) ; sleep {marker}", timeout_ms=300)
     run(fenced, f"{hidden}; nohup sleep {marker} >/dev/null 2>&1 & echo done")
     fenced.tools.close()
-    end = time.monotonic() + 90
+    end = time.monotonic() + PATIENCE
     while any(marker.encode() in line for line in command_lines()):
         assert time.monotonic() < end, "it is still there"
         time.sleep(0.02)

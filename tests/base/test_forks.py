@@ -6,6 +6,7 @@ import subprocess
 import sys
 
 import pytest
+from patience import PATIENCE
 
 FORKING = """
 import os, signal, sys
@@ -36,7 +37,9 @@ except KeyboardInterrupt:
 @pytest.mark.parametrize("way", ["fork", "fenced"])
 @pytest.mark.parametrize("number", [2, 15], ids=["ctrl-c", "sigterm"])
 def test_a_signal_that_comes_while_a_process_forks_is_not_lost(number: int, way: str) -> None:
-    done = subprocess.run([sys.executable, "-c", FORKING, str(number), way], capture_output=True, text=True, timeout=60)
+    done = subprocess.run(
+        [sys.executable, "-c", FORKING, str(number), way], capture_output=True, text=True, timeout=PATIENCE
+    )
     if done.returncode == 8:
         pytest.skip("this kernel confines no programs")
     assert done.returncode == 7, (done.returncode, done.stderr)

@@ -12,9 +12,10 @@ import pytest
 from browsing import Visit
 from harness import Workspace
 from listening import list_loopback, listening
+from patience import PATIENCE
 from playwright.sync_api import Page, expect
 from starlette.responses import Response
-from web_client import PATIENCE, inner_server
+from web_client import inner_server
 
 from cleared.web.passkey_invitations import invited
 from cleared.workspace import loopback_listener

@@ -10,8 +10,8 @@ import axe_playwright_python
 import pytest
 from browsing import DESK, PHONE, Visit, at_both_widths, find_message, swipe
 from harness import Workspace, chase
+from patience import PATIENCE
 from playwright.sync_api import Page, Request, Route, expect
-from web_client import PATIENCE
 
 from cleared.books.reports.catalogue import REPORTS
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import resource
+import signal
 import sqlite3
 import subprocess
 import sys
@@ -139,6 +140,8 @@ def test_little_memory(posted: Workspace, megabytes: int) -> None:
         command = [sys.executable, "-m", "cleared", *argv, "-C", str(posted.root)]
         ended = subprocess.run(command, preexec_fn=limit, capture_output=True, stdin=subprocess.DEVNULL, check=False)
         done = Done(ended.returncode, ended.stdout.decode(), ended.stderr.decode())
+        if done.code == -signal.SIGABRT and "Cannot recover from MemoryErrors" in done.err:
+            continue  # not even Python itself had the memory to raise an error, rarely, at the very edge
         assert "Traceback" not in done.err, done
         assert done.code == 0 or (done.code == 4 and "memory" in done.err), done
         assert done.code == 0 or "--json" not in argv or done.out == "" or "error" in done.json

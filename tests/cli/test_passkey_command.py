@@ -10,6 +10,7 @@ from collections.abc import Callable
 import pytest
 from harness import Workspace, refused, unchanged
 from listening import take_port
+from patience import PATIENCE
 from soft_passkey import SoftPasskey, fields_of, options_of, register_device
 from web_client import inner_server, page_server
 
@@ -53,7 +54,7 @@ def add_passkey(ws: Workspace, say: Callable[[str], str]) -> tuple[int, str, str
             page = server.send("POST", "/passkeys/new", [*fields_of(page), ("answer", made)])
             assert "The passkey is made" in page.text
             (named,) = set(re.findall(r"\b[0-9a-f]{12}\b", page.text))
-            printed, errors = process.communicate(f"{say(named)}\n".encode(), timeout=90)
+            printed, errors = process.communicate(f"{say(named)}\n".encode(), timeout=PATIENCE)
         finally:
             process.kill()
             process.communicate()

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from harness import copy_books
+from patience import PATIENCE
 
 from cleared.base.clock import SystemClock
 from cleared.books import queries
@@ -205,7 +206,7 @@ def check_all_or_nothing(root: Path, *, repaired_by_reading: bool = True, steps:
     interrupted = owes_files(root)
     if repaired_by_reading:
         entries, said = read(root)
-        deadline = time.monotonic() + 90
+        deadline = time.monotonic() + PATIENCE
         while not steps and owes_files(root) and time.monotonic() < deadline:
             # A git that the killed one had started still holds its lock; the next command repairs.
             assert said == []

@@ -15,6 +15,7 @@ import pytest
 from forked import Forks
 from harness import Workspace, copy_books, environment, here, name_shown, take_ok, take_shown
 from kill_points import choose_cases
+from patience import PATIENCE
 
 from cleared.changes.workspace_opening import open_workspace
 from cleared.git import STEPS
@@ -166,7 +167,7 @@ def test_two_approvals_at_once(made: Made, tmp_path: Path, monkeypatch: pytest.M
     processes = [ws.start(*(name_shown(words, ws(*words)) or words)) for words in commands]
     codes = []
     for process in processes:
-        process.communicate(timeout=60)
+        process.communicate(timeout=PATIENCE)
         codes.append(process.returncode)
     ws.ok("agent", "list")
     history = ws.json("agent", "history", "probe")[len(before) :]

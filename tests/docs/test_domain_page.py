@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 from harness import Done, Workspace, take_ok
 from modelled import open_host
+from patience import PATIENCE
 
 from cleared.api.mcp_server.client_calls import TOOLS
 from cleared.api.rpc.methods import COMMANDS
@@ -138,7 +139,9 @@ def test_its_lint_rules_count_also_where_the_program_was_loaded_before(ruled: Wo
 def test_its_lint_rules_count_at_the_first_command(ruled: Workspace, site: Path) -> None:
     argv = [sys.executable, "-m", "cleared", "agent", "check", "probe", "-C", str(ruled.root)]
     path = os.pathsep.join([str(site), *filter(None, [os.environ.get("PYTHONPATH")])])
-    done = subprocess.run(argv, env={**os.environ, "PYTHONPATH": path}, capture_output=True, text=True, timeout=120)
+    done = subprocess.run(
+        argv, env={**os.environ, "PYTHONPATH": path}, capture_output=True, text=True, timeout=PATIENCE
+    )
     assert done.returncode == 1 and "'PAYS LATE' is in capitals" in done.stdout + done.stderr
 
 

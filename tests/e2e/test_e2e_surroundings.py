@@ -32,6 +32,7 @@ from harness import (
     unchanged,
 )
 from kill_points import EVERY
+from patience import PATIENCE
 from stepped import list_steps, run_stepped
 
 POST = 'journal_add_double("2025-01-03", "GITHUB", 5020, 1010, "4.00")'
@@ -282,7 +283,7 @@ def test_two_runs_at_once(ws: Workspace) -> None:
     processes = [ws.start("agent", "run", "ingest") for _ in range(3)]
     results = []
     for process in processes:
-        out, err = process.communicate(timeout=60)
+        out, err = process.communicate(timeout=PATIENCE)
         assert process.returncode == 0, err
         results.append(json.loads(out)["imported"])
     assert sorted(results) == [0, 0, 4]
@@ -310,7 +311,7 @@ def interrupt(process: subprocess.Popen[bytes], said: bytes) -> tuple[int, bytes
         if said in line:
             break
     process.send_signal(signal.SIGINT)
-    err = process.communicate(timeout=90)[1]
+    err = process.communicate(timeout=PATIENCE)[1]
     return process.returncode, b"".join(lines) + err
 
 
@@ -463,7 +464,7 @@ def test_output_that_nobody_reads(posted: Workspace) -> None:
     )
     assert process.stdout is not None and process.stderr is not None
     process.stdout.close()
-    assert process.wait(timeout=90) in (0, 141)
+    assert process.wait(timeout=PATIENCE) in (0, 141)
     assert b"Traceback" not in process.stderr.read()
     process.stderr.close()
 

@@ -16,6 +16,7 @@ from pathlib import Path
 import pytest
 from fake_provider import Call, FakeProvider, Reply
 from harness import Workspace, refused, unchanged
+from patience import PATIENCE
 from scripted_model import ANSWERED, COMPLETE, DIGEST, KEY, use_provider, write_file
 from terminals import run_on_terminal
 
@@ -94,7 +95,7 @@ class _Terminal:
         self.text = ""
 
     def read_until(self, condition: Callable[[str], bool]) -> None:
-        until = time.monotonic() + 90
+        until = time.monotonic() + PATIENCE
         while not condition(self.text):
             assert time.monotonic() < until, self.text
             if select.select([self.fd], [], [], 0.1)[0]:
@@ -123,7 +124,7 @@ def test_ctrl_c_ends_the_turn_and_keeps_the_session(ws: Workspace, provider: Fak
     terminal = _Terminal(ws)
     terminal.read_until(lambda text: "> " in text)
     terminal.type("take your time\n")
-    until = time.monotonic() + 60
+    until = time.monotonic() + PATIENCE
     while not provider.requests:
         assert time.monotonic() < until
         time.sleep(0.02)
@@ -186,12 +187,12 @@ def test_sigterm_leaves_a_session_that_goes_on(ws: Workspace, provider: FakeProv
     use_provider(ws, provider)
     provider.script(Reply(calls=(write_file("agents/digest.py", DIGEST),)), Reply("x", hold=threading.Event()))
     process = ws.start("meta", "a digest")
-    until = time.monotonic() + 60
+    until = time.monotonic() + PATIENCE
     while len(provider.requests) < 2:
         assert time.monotonic() < until
         time.sleep(0.02)
     process.send_signal(signal.SIGTERM)
-    process.communicate(timeout=60)
+    process.communicate(timeout=PATIENCE)
     provider.script(Reply(calls=(Call("propose", {"message": "x"}),)), "Done.", COMPLETE)
     resumed = ws("meta", "resume")
     assert resumed.code == 0 and "P1" in resumed.out, resumed

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from harness import Workspace, chase, refused, take_ok, unchanged
+from patience import PATIENCE
 
 MORE = chase(("02/03/2025", "COFFEE", "-4.50"), ("02/04/2025", "COFFEE", "-3.00"), ("02/05/2025", "BOOKS", "-9.00"))
 
@@ -117,7 +118,7 @@ def test_two_at_once(posted: Workspace) -> None:
     """D13: two processes approve the same card: one commit, and the other is told."""
     name, before = card(posted, "2025-01-004"), commits(posted)
     processes = [posted.start("queue", "approve", name) for _ in range(2)]
-    ended = [(p.communicate(timeout=60)[1].decode(), p.returncode) for p in processes]
+    ended = [(p.communicate(timeout=PATIENCE)[1].decode(), p.returncode) for p in processes]
     assert sorted(code for _, code in ended) == [0, 3], ended
     assert "is settled: confirmed" in next(text for text, code in ended if code == 3)
     assert commits(posted) == before + 1

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 from harness import Workspace, copy_books, refused, unchanged
+from patience import PATIENCE
 
 POST = (
     'journal_add_double(date="2025-02-0" + str({n}), description={what}, debit_account={account},'
@@ -325,7 +326,7 @@ def test_killed_between_the_answer_and_the_run(ws: Workspace, how: str) -> None:
         processes = [ws.start("queue", "answer", card["id"], "5010") for _ in range(2)]
         codes = []
         for process in processes:
-            process.communicate(timeout=60)
+            process.communicate(timeout=PATIENCE)
             codes.append(process.returncode)
         assert codes[0] in (0, 3) and 0 in codes
     else:

@@ -24,6 +24,7 @@ from harness import (
     refused,
     unchanged,
 )
+from patience import PATIENCE
 
 from cleared.changes.workspace_opening import open_workspace
 from cleared.gate.manual_runs import run_now
@@ -219,7 +220,7 @@ def test_a8_a_killed_worker(ws: Workspace) -> None:
     assert children, "the interpreter is a process of its own"
     for child in children:
         os.kill(int(child), signal.SIGKILL)
-    _, err = process.communicate(timeout=90)
+    _, err = process.communicate(timeout=PATIENCE)
     assert process.returncode == 1, err
     assert b"Traceback" not in err or b'File "agents/' in err
     assert ws.state().changed_since(before) <= {ATTESTED, LOG, QUEUE} and ws.entries() == []

@@ -15,6 +15,7 @@ from harness import JANUARY, Workspace, fails, take_ok, unchanged
 from hypothesis import given
 from hypothesis import strategies as st
 from modelled import KEY, open_host, use_model
+from patience import PATIENCE
 
 from cleared.primitives.model_requests import ModelAnswers, ModelRequest, recorded_answers
 from cleared.runs.execution import run_agent
@@ -164,11 +165,11 @@ def test_h18_other_runs_proceed_while_a_model_is_slow(ws: Workspace, provider: F
     slow = threading.Thread(target=lambda: results.append(run_agent(open_host(ws.root), "probe")))
     slow.start()
     try:
-        assert asked.wait(60)
+        assert asked.wait(PATIENCE)
         assert ws.run("other")["status"] == "succeeded" and results == []
     finally:
         go_on.set()
-        slow.join(60)
+        slow.join(PATIENCE)
     (result,) = results
     assert result.status == "succeeded" and result.result["choice"] == "travel"
     assert result.commits == [ws.head()]

@@ -13,6 +13,7 @@ from decimal import Decimal
 from pathlib import Path
 
 import pytest
+from patience import PATIENCE
 from sandbox_samples import FILE, NOW, Host, run, worker_pids
 
 from cleared.base.errors import BusyError, ExitCode, Place, PolicyError, UsageError, WorkspaceError
@@ -218,7 +219,7 @@ def test_ctrl_c_stops_a_script(body: str) -> None:
         time.sleep(0.3)
         process.send_signal(signal.SIGINT)
         assert process.stdout.readline() == "stopped\n", "by Ctrl-C, not by its limit"
-        assert process.wait(90) == 0
+        assert process.wait(PATIENCE) == 0
 
 
 def test_importing_the_package_stays_cheap() -> None:

@@ -13,7 +13,8 @@ from pathlib import Path
 
 import pytest
 from harness import Workspace, chase, copy_books, no_traceback, take_ok
-from running import SECONDS, Up, eventually
+from patience import PATIENCE
+from running import Up, eventually
 
 IN = chase(*((f"01/0{n}/2025", f"INVOICE {n}", "5.00", f"{n * 5}.00") for n in range(1, 5)))
 
@@ -63,7 +64,7 @@ def test_status_logs_schedule_and_down(up: Up) -> None:
     assert "service.up" in up.ws.ok("logs").out
     assert json.loads(up.ws.ok("logs", "--json", "-n", "1").out)["what"] == "service.up"
     done = up.ws.ok("down")
-    assert "has ended" in done.err and up.process.wait(SECONDS) == 0
+    assert "has ended" in done.err and up.process.wait(PATIENCE) == 0
     assert "was not up" in up.ws.ok("down").err
 
 
@@ -77,7 +78,7 @@ def test_logs_can_be_followed(up: Up) -> None:
     line = follower.stdout.readline().decode()
     assert "run.succeeded hears" in line
     follower.send_signal(signal.SIGINT)
-    assert follower.wait(SECONDS) == 130
+    assert follower.wait(PATIENCE) == 130
     no_traceback_in(follower)
 
 
@@ -173,7 +174,7 @@ def test_ctrl_c_on_the_terminal_lets_the_run_end(up: Up) -> None:
     eventually(lambda: up.board().get("running"))
     time.sleep(0.5)  # the worker computes by now
     os.killpg(process.pid, signal.SIGINT)
-    assert process.wait(SECONDS) == 0
+    assert process.wait(PATIENCE) == 0
     code, err = up.stop()
     assert code == 0 and "Traceback" not in err and "slow: agent: slow" in err, err
 
@@ -279,7 +280,7 @@ def test_several_workspaces_in_one_process_each_have_their_turn(up: Up, tmp_path
         assert up.board()["pid"] == other.board()["pid"] == process.pid
     finally:
         process.terminate()
-        _, err = process.communicate(timeout=SECONDS)
+        _, err = process.communicate(timeout=PATIENCE)
     assert process.returncode == 0 and b"books: " in err and b"other: " in err
 
 

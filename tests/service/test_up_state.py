@@ -9,7 +9,8 @@ import signal
 from pathlib import Path
 
 from harness import Workspace, no_traceback
-from running import SECONDS, Up, eventually
+from patience import PATIENCE
+from running import Up, eventually
 from test_up import SLOW
 
 HEARS = "trigger: event\nevent: ping\n"
@@ -42,7 +43,7 @@ def test_where_another_one_took_its_place_it_ends_and_names_that_one(up: Up) -> 
     finally:
         os.kill(old.pid, signal.SIGCONT)
     up.ws.ok("event", "emit", "ping")
-    _, err = old.communicate(timeout=SECONDS)
+    _, err = old.communicate(timeout=PATIENCE)
     assert old.returncode == 5 and f"process {new.pid}" in err.decode() and "Traceback" not in err.decode()
     assert up.ws.json("status")["pid"] == new.pid, "the other one serves on"
     assert up.stop()[0] == 0
@@ -115,7 +116,7 @@ def test_the_first_sigterm_says_that_it_was_heard(up: Up) -> None:
     eventually(lambda: up.log("service.stopping"))
     assert process.poll() is None, "it is said while the run is on"
     assert up.ws.json("status")["stopping"] and "ends after the current run" in up.ws.ok("status").out
-    _, err = process.communicate(timeout=SECONDS * 2)
+    _, err = process.communicate(timeout=PATIENCE)
     assert process.returncode == 0 and "ends after the current run" in err.decode()
     assert len(up.log("service.stopping")) == len(up.log("run.succeeded")) == 1
     assert not up.log("run.interrupted")

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any, Self
 
 from harness import Workspace, here
+from patience import PATIENCE
 from soak_files import SETTLE, Row
 
 from cleared.triggers.pending_deliveries import peek_deliveries
@@ -104,7 +105,7 @@ class Up:
                 break
             time.sleep(0.02)
         self.process.send_signal(signal.SIGTERM)
-        assert self.process.wait(timeout=60) == 0, self.said.read_text()[-4_000:]
+        assert self.process.wait(timeout=PATIENCE) == 0, self.said.read_text()[-4_000:]
         self.terms += 1
 
     def board(self) -> dict[str, Any]:

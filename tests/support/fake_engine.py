@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from harness import Done, Workspace
+from patience import PATIENCE
 from running import HOLD_MARK
 
 GOOD = "# Auto Company Consensus\n\n## Company State\n\n{state}\n\n## Next Action\n\n{action}\n"
@@ -61,7 +62,8 @@ sys.stdout.write(step.get("stdout", ""))
 sys.stdout.flush()
 if step.get("hang"):
     held = hold_mark(home / "hangs")
-    time.sleep(600)
+    while not (home / "go").exists():
+        time.sleep(0.02)
 sys.exit(step.get("exit", 0))
 """
 
@@ -79,6 +81,10 @@ class FakeEngine:
 
     def plan(self, *steps: dict[str, Any]) -> None:
         (self.folder / "plan.json").write_text(json.dumps(steps))
+
+    def let_go(self) -> None:
+        """End what hangs, and all that would."""
+        (self.folder / "go").touch()
 
     @property
     def calls(self) -> list[dict[str, Any]]:
@@ -114,6 +120,16 @@ def start(ws: Workspace, engine: FakeEngine, *argv: str, name: str = "claude") -
     )
 
 
+def time_out(ws: Workspace, engine: FakeEngine) -> Done:
+    """A cycle whose time is over while the engine hangs: where the machine is too slow for one second, it gets more."""
+    (engine.folder / "hangs").unlink(missing_ok=True)
+    for seconds in (1, 10, 100):
+        done = start(ws, engine, "--timeout", str(seconds))
+        if (engine.folder / "hangs").exists():
+            return done
+    raise AssertionError(done)
+
+
 def begin_hanging(ws: Workspace, engine: FakeEngine, *more: str, name: str = "claude", **options: Any) -> Any:
     """A loop, in a process that is waited for elsewhere, whose engine hangs by now."""
     (engine.folder / "hangs").unlink(missing_ok=True)
@@ -125,7 +141,7 @@ def begin_hanging(ws: Workspace, engine: FakeEngine, *more: str, name: str = "cl
 
 
 def wait_until(condition: Callable[[], bool], process: subprocess.Popen[bytes] | None = None) -> None:
-    until = time.monotonic() + 60
+    until = time.monotonic() + PATIENCE
     while not condition():
         assert time.monotonic() < until and (process is None or process.poll() is None)
         time.sleep(0.02)

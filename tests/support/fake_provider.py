@@ -19,6 +19,8 @@ from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
+from patience import PATIENCE
+
 Json = dict[str, Any]
 
 
@@ -202,7 +204,7 @@ class _Handler(BaseHTTPRequestHandler):
         request = Request(self.path, {k.lower(): v for k, v in self.headers.items()}, body)
         reply = self.server.provider.take_answer(request)
         if reply.hold is not None:
-            reply.hold.wait(60)
+            reply.hold.wait(PATIENCE)
         is_anthropic = self.path.partition("?")[0].endswith("/messages")
         if reply.raw is not None:
             self._send_parts(reply, "application/json", [reply.raw])

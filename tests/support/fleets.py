@@ -19,7 +19,7 @@ import preloaded
 import psycopg
 import pytest
 from harness import Done, Workspace, command
-from running import SECONDS
+from patience import PATIENCE
 from synced import follow, run_git
 from web_client import Server
 
@@ -229,4 +229,4 @@ def read_fact(home: Path, name: str) -> str:
 def end(process: subprocess.Popen[bytes], number: int = signal.SIGTERM) -> str:
     """End a worker; what it has said."""
     process.send_signal(number)
-    return process.communicate(timeout=SECONDS)[1].decode()
+    return process.communicate(timeout=PATIENCE)[1].decode()

@@ -12,7 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from forked import Forking, attend
-from web_client import PATIENCE, Server
+from patience import PATIENCE
+from web_client import Server
 
 COPIED = "copied"
 """The step after each file that an upload has put into the drop folder."""

@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any
 
 import preloaded
+from patience import PATIENCE
 
 from cleared.workspace.location import cleared_home
 
@@ -85,7 +86,7 @@ def command(*argv: str, stdin: bytes | None = None, **options: Any) -> Done:
     if "preexec_fn" in options:  # limits from before the start
         # -B: where files may not grow, Python would leave half a .pyc in the package and never start again from it.
         program = [sys.executable, "-B", "-m", "cleared", *argv]
-        done = subprocess.run(program, capture_output=True, input=stdin, timeout=60, check=False, **options)
+        done = subprocess.run(program, capture_output=True, input=stdin, timeout=PATIENCE, check=False, **options)
     else:
         done = preloaded.run(argv, input=stdin, **options)
     return Done(done.returncode, done.stdout.decode(), done.stderr.decode())

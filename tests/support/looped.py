@@ -22,6 +22,7 @@ from typing import Any
 
 import running
 from forked import Forking, attend
+from patience import PATIENCE
 
 STEPS = (
     "messages taken",
@@ -37,7 +38,6 @@ TURN = ("turn_a", "turn_b", "turn_c")
 NAMES = ("note", "slow", "waits", "broken", "noop", *TURN)
 RAN = "ran/log"
 """Where each job says that it begins, and that it ends."""
-SECONDS = 90.0
 _PLUG_IN = f"""
 from cleared.jobs.job_types import JobType
 
@@ -228,7 +228,7 @@ class Life:
 
     def drain(self, loops: Loops, **flags: Any) -> None:
         """Start the loop again, with these flags, until nothing waits and nothing runs."""
-        end, cycles = time.monotonic() + SECONDS, 3
+        end, cycles = time.monotonic() + PATIENCE, 3
         while cycles:
             loops.run(self, max_cycles=cycles, sleep_seconds=0.02, **flags)
             cycles = min(50, self.left())
@@ -348,7 +348,7 @@ def files(life: Life) -> Iterator[tuple[Path, Any]]:
                 yield path, name
 
 
-def eventually(what: Callable[[], Any], seconds: float = SECONDS) -> Any:
+def eventually(what: Callable[[], Any], seconds: float = PATIENCE) -> Any:
     """What it gives, as soon as that is something: sooner than elsewhere, what is to be killed may be gone again."""
     return running.eventually(what, seconds, pause=0.002)
 

@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from harness import CLOCK, Workspace
+from patience import PATIENCE
 
-PATIENCE = 60
 T = TypeVar("T")
 Talk = Callable[[Any], Awaitable[T]]
 

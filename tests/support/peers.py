@@ -11,11 +11,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from patience import PATIENCE
 from preloaded import Preloaded
 
 PROGRAM = [sys.executable, "-m", "cleared"]
 BRIDGE = [*PROGRAM, "bridge"]
-PATIENCE = 90.0
 
 
 class Peer:

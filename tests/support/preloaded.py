@@ -32,6 +32,8 @@ import traceback
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from patience import PATIENCE
+
 COMMAND = "cleared.cli:main"
 BESIDE = (
     "pydantic_monty",
@@ -163,7 +165,7 @@ class Preloaded(subprocess.Popen[Any]):
 
 def run(argv: Sequence[str], **options: Any) -> subprocess.CompletedProcess[Any]:
     """``subprocess.run`` of the command line, with the output captured unless said otherwise."""
-    timeout, given = options.pop("timeout", 60), options.pop("input", None)
+    timeout, given = options.pop("timeout", PATIENCE), options.pop("input", None)
     for stream in ("stdout", "stderr"):
         options.setdefault(stream, subprocess.PIPE)
     options.setdefault("stdin", subprocess.PIPE if given is not None else subprocess.DEVNULL)

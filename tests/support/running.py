@@ -13,11 +13,10 @@ from pathlib import Path
 from typing import Any
 
 from harness import Workspace
+from patience import PATIENCE
 
-SECONDS = 90.0
 
-
-def eventually(what: Callable[[], Any], seconds: float = SECONDS, *, pause: float | None = None) -> Any:
+def eventually(what: Callable[[], Any], seconds: float = PATIENCE, *, pause: float | None = None) -> Any:
     """What it gives, as soon as that is something; asked every ``pause`` seconds, else so that asking takes little of
     the time of what it waits for."""
     end = time.monotonic() + seconds
@@ -76,7 +75,7 @@ class Up:
         assert self.process is not None
         if self.process.poll() is None:
             self.process.send_signal(number)
-        out, err = self.process.communicate(timeout=SECONDS)
+        out, err = self.process.communicate(timeout=PATIENCE)
         assert out == b""
         code, self.process = self.process.returncode, None
         return code, err.decode()

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from patience import PATIENCE
 from preloaded import Preloaded
 
 
@@ -23,7 +24,7 @@ def run_on_terminal(root: Path, argv: Sequence[str], answers: Sequence[tuple[str
     )
     os.close(its)
     shown, at, waiting = "", 0, list(answers)
-    deadline = time.monotonic() + 120
+    deadline = time.monotonic() + PATIENCE
     while time.monotonic() < deadline:
         if select.select([terminal], [], [], 0.1)[0]:
             try:

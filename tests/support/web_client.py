@@ -17,8 +17,8 @@ from pathlib import Path
 from urllib.parse import urlencode
 
 from harness import Workspace
+from patience import PATIENCE
 
-PATIENCE = 90.0
 OUTSIDE = ("/login", "/passkeys/", "/static/", "/healthz")
 """Addresses that are the same for everybody, signed in or not."""
 Fields = Sequence[tuple[str, str]]

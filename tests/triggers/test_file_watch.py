@@ -15,6 +15,7 @@ from pathlib import Path
 
 import pytest
 from harness import IDENTITY
+from patience import PATIENCE
 
 from cleared.base.clock import SystemClock
 from cleared.triggers.file_watch import FolderWatcher
@@ -530,7 +531,7 @@ class TestTogether:
         writer.start()
         try:
             look = looked.scan_files()
-            end = time.monotonic() + 90
+            end = time.monotonic() + PATIENCE
             while time.monotonic() < end and not seen:
                 hinted.wait(look.again_in if look.again_in is not None else end - time.monotonic())
                 hinted.clear()

@@ -22,6 +22,7 @@ from zoneinfo import ZoneInfo
 
 import pytest
 from harness import Workspace
+from patience import PATIENCE
 from world import World
 
 from cleared.runs.attempt import Event
@@ -419,7 +420,7 @@ class OtherCommand:
 
     def begin(self) -> None:
         self.thread.start()
-        assert self.held.wait(90)
+        assert self.held.wait(PATIENCE)
 
     def end(self) -> None:
         self.free.set()
@@ -428,7 +429,7 @@ class OtherCommand:
     def _work(self) -> None:
         with writer_lock(self.world.state_dir, 0, "agent run", clock=self.world.time):
             self.held.set()
-            self.free.wait(60)
+            self.free.wait(PATIENCE)
 
 
 def test_another_command_at_work_when_a_chain_is_stopped_ends_no_service(ws: Workspace) -> None:

@@ -17,6 +17,7 @@ from typing import Any
 
 import pytest
 from harness import Workspace
+from patience import PATIENCE
 
 import cleared.triggers.watched_folder as module
 from cleared.base.clock import FixedClock, SystemClock
@@ -236,7 +237,7 @@ class TestWhenAFileIsComplete:
         writer = threading.Thread(target=write)
         writer.start()
         seen: list[str] = []
-        end = time.monotonic() + 90
+        end = time.monotonic() + PATIENCE
         while time.monotonic() < end and not seen:
             look = looked.scan_files()
             seen += [f.sha256 for f in look.ready]

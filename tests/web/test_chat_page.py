@@ -11,8 +11,9 @@ from collections.abc import Callable, Iterator
 import pytest
 from fake_provider import Call, FakeProvider, Reply
 from harness import Workspace, take_ok
+from patience import PATIENCE
 from scripted_model import ANSWERED, COMPLETE, DIGEST, KEY, use_provider, write_file
-from web_client import PATIENCE, Page, Server, inner_server, page_server
+from web_client import Page, Server, inner_server, page_server
 
 
 @pytest.fixture

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 from harness import Workspace
+from patience import PATIENCE
 from program_client import Program, webhook_agent
 from running import eventually
 from soft_passkey import SoftPasskey, register_device
@@ -95,7 +96,7 @@ def test_with_tls_it_answers_to_its_name_and_signs_nobody_in_with_a_code(ws: Wor
                 self.sock = trust.wrap_socket(bare, server_hostname="books.test")
 
         for host, status in ((f"books.test:{port}", 200), ("evil.example", 400)):
-            wire = Connection("books.test", port, timeout=90)
+            wire = Connection("books.test", port, timeout=PATIENCE)
             wire.request("GET", "/healthz", headers={"Host": host})
             assert wire.getresponse().status == status
             wire.close()
@@ -131,7 +132,7 @@ def test_up_server_is_both_in_one_process_and_a_kill_loses_no_call(ws: Workspace
         assert Program(server, secret=secret).hook("m2")[0] == 409
         eventually(lambda: ws.git("log", "--format=%b").count("Event: webhook hook/m2") == 1)
         process.send_signal(signal.SIGTERM)
-        _, errors = process.communicate(timeout=60)
+        _, errors = process.communicate(timeout=PATIENCE)
         assert process.returncode == 0 and secret not in errors.decode()
         assert ws.git("log", "--format=%b").count("Event: webhook hook/m2") == 1
     finally:

@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 from harness import JANUARY, Workspace
-from web_client import PATIENCE, Page, Server, inner_server
+from patience import PATIENCE
+from web_client import Page, Server, inner_server
 
 from cleared.web import long_work, work_pages
 from cleared.web.long_work import MAX_ACTIVE, LongWork, Work

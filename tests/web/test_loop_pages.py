@@ -19,6 +19,7 @@ from http.client import HTTPConnection, HTTPMessage
 import pytest
 from harness import Workspace
 from listening import list_listening, list_loopback
+from patience import PATIENCE
 from program_client import Program
 from web_client import inner_server
 
@@ -45,7 +46,7 @@ class Page:
     port: int
 
     def ask(self, method: str = "GET", path: str = "/", body: bytes | None = None, **headers: str) -> Got:
-        connection = HTTPConnection("127.0.0.1", self.port, timeout=90)
+        connection = HTTPConnection("127.0.0.1", self.port, timeout=PATIENCE)
         try:
             connection.request(method, path, body, {k.replace("_", "-"): v for k, v in headers.items()})
             answer = connection.getresponse()
@@ -73,11 +74,11 @@ def served(runtime: RuntimeDirectory) -> Iterator[Page]:
         thread = threading.Thread(target=server.serve, args=(app, listener, ready.set))
         thread.start()
         try:
-            assert ready.wait(90)
+            assert ready.wait(PATIENCE)
             yield Page(port)
         finally:
             server.end()
-            thread.join(90)
+            thread.join(PATIENCE)
 
 
 @contextmanager
@@ -93,7 +94,7 @@ def process(ws: Workspace, *options: str) -> Iterator[tuple[int, subprocess.Pope
     finally:
         if started.poll() is None:
             started.send_signal(signal.SIGINT)
-            started.communicate(timeout=90)
+            started.communicate(timeout=PATIENCE)
 
 
 @pytest.fixture
@@ -396,7 +397,7 @@ def test_the_command_ends_well_also_with_a_client_on_and_one_that_went_away(ws: 
         with socket.create_connection(("127.0.0.1", port), 20) as connection:
             connection.sendall(b"GET / HTT")
             started.send_signal(signal.SIGTERM)
-            out, err = started.communicate(timeout=90)
+            out, err = started.communicate(timeout=PATIENCE)
         assert (started.returncode, out, err) == (0, b"", b"")
 
 

@@ -15,8 +15,9 @@ from zoneinfo import ZoneInfo
 import pytest
 from harness import JANUARY, Workspace, chase, copy_books
 from listening import take_port
+from patience import PATIENCE
 from statement_files import MONTH, write_camt
-from web_client import PATIENCE, Page, Server, inner_server, page_server
+from web_client import Page, Server, inner_server, page_server
 
 
 def test_a_month_from_the_bank_file_to_the_why(ws: Workspace) -> None:

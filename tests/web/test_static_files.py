@@ -7,7 +7,8 @@ import http.client
 import re
 
 from harness import Workspace
-from web_client import PATIENCE, Server, inner_server
+from patience import PATIENCE
+from web_client import Server, inner_server
 
 
 def ask(server: Server, path: str) -> http.client.HTTPResponse:

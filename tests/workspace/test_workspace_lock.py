@@ -12,6 +12,7 @@ import time
 from pathlib import Path
 
 import pytest
+from patience import PATIENCE
 
 from cleared.base.errors import BusyError, ExitCode, WorkspaceError
 from cleared.workspace.lock import LockHolder, read_holder, writer_lock
@@ -70,7 +71,7 @@ def test_the_holder_is_named_to_who_waits_and_to_who_gives_up(state: Path) -> No
 def test_who_waits_gets_it_when_it_is_free(state: Path) -> None:
     process = other_process(state, 0.3)
     with writer_lock(state, 30, "y"):
-        assert process.wait(90) == 0
+        assert process.wait(PATIENCE) == 0
 
 
 def test_the_same_thread_twice_is_a_fault_and_another_thread_waits(state: Path) -> None:

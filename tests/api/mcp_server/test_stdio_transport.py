@@ -14,7 +14,8 @@ from uuid import uuid4
 
 import pytest
 from harness import Workspace, here
-from mcp_clients import PATIENCE, call, program, talk_stdio, text_of
+from mcp_clients import call, program, talk_stdio, text_of
+from patience import PATIENCE
 from proposing import text
 
 from cleared.api.mcp_server.stdio_transport import MAX_MESSAGE_BYTES

@@ -17,7 +17,8 @@ from typing import Any
 
 import pytest
 from harness import CLOCK, Workspace
-from peers import PATIENCE, Peer, peer, request
+from patience import PATIENCE
+from peers import Peer, peer, request
 
 from cleared.api.rpc.workspace_server import ONLY_IN_A_RUN, CurrentHandler, RequestHandler
 from cleared.base.clock import clock_from

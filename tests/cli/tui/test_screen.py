@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 from harness import CLOCK, Workspace, chase
+from patience import PATIENCE
 
 pytest.importorskip("textual")
 
@@ -47,14 +48,14 @@ class Sitting:
         await self.settled()
 
     async def settled(self) -> None:
-        end = time.monotonic() + 90
+        end = time.monotonic() + PATIENCE
         while self.app.unsaved or self.app.progress_messages:
             assert time.monotonic() < end
             await self.pilot.pause(0.01)
         await self.pilot.pause()
 
     async def until(self, true: Callable[[], bool]) -> None:
-        end = time.monotonic() + 90
+        end = time.monotonic() + PATIENCE
         while not true():
             assert time.monotonic() < end, self.text
             await self.pilot.pause(0.02)
@@ -495,11 +496,11 @@ def test_in_a_real_terminal(posted: Workspace, tmp_path: Path) -> None:
     env = {k: v for k, v in os.environ.items() if k not in ("COLUMNS", "LINES")} | {"TERM": "xterm-256color"}
 
     def tmux(*argv: str) -> str:
-        done = subprocess.run(["tmux", "-S", socket, *argv], capture_output=True, env=env, check=True, timeout=90)
+        done = subprocess.run(["tmux", "-S", socket, *argv], capture_output=True, env=env, check=True, timeout=PATIENCE)
         return done.stdout.decode()
 
     def until(text: str) -> str:
-        end = time.monotonic() + 60
+        end = time.monotonic() + PATIENCE
         while text not in (shown := tmux("capture-pane", "-p")):
             assert time.monotonic() < end, shown
             time.sleep(0.05)

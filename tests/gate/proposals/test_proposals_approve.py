@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 from harness import JANUARY, Workspace, here, refused, take_ok, take_shown, unchanged
+from patience import PATIENCE
 from proposing import FEBRUARY, edit, history, live, proposal, propose, text, threshold, write
 
 from cleared.api.rpc.workspace_server import RequestHandler
@@ -79,7 +80,7 @@ def test_d13_two_at_once_make_one_commit(ws: Workspace) -> None:
     propose(ws, "probe")
     before = ws.head()
     both = [ws.start("agent", "approve", "P1", "--json") for _ in range(2)]
-    done = [(p.communicate(timeout=60), p.returncode) for p in both]
+    done = [(p.communicate(timeout=PATIENCE), p.returncode) for p in both]
     assert [code for _, code in done] == [0, 0], done
     said = [json.loads(out) for (out, _), _ in done]
     assert sorted((s["commit"] is None) for s in said) == [False, True]
@@ -93,7 +94,7 @@ def test_d13_approve_and_reject_at_once(ws: Workspace) -> None:
     propose(ws, "probe")
     before = ws.head()
     both = [ws.start("agent", "approve", "P1"), ws.start("agent", "reject", "P1", "--reason", "no")]
-    done = [(p.communicate(timeout=60), p.returncode) for p in both]
+    done = [(p.communicate(timeout=PATIENCE), p.returncode) for p in both]
     assert sorted(code for _, code in done) == [0, 3] and count(ws, before) == 1
     status = proposal(ws, "P1")["decision"]["status"]
     lost = next(err for (_, err), code in done if code == 3).decode()
@@ -339,14 +340,14 @@ def test_a_job_does_not_decide_by_hiding(ws: Workspace, argv: list[str]) -> None
             ],
             env={**os.environ, "CLEARED_JOB": "job 7"},
             capture_output=True,
-            timeout=60,
+            timeout=PATIENCE,
             check=False,
         )
         assert done.returncode == 3 and b"inside job job 7" in done.stderr, done
     done = subprocess.run(
         ["sh", "-c", f"{cleared} \"$@\" -C '{ws.root}'; exit $?", "sh", *argv],
         capture_output=True,
-        timeout=60,
+        timeout=PATIENCE,
         check=False,
     )
     assert done.returncode == 0, done

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 from harness import Workspace, refused, take_ok, take_shown, unchanged
+from patience import PATIENCE
 
 HEADER = '"""\nname: Probe\ntrigger: on_demand\n"""\n'
 DOUBLE = 'journal_add_double(date="2025-01-03", description="{0}", debit_account=5020, credit_account=1010, amount="1")'
@@ -199,7 +200,7 @@ def test_d7_a_job_does_not_decide_by_clearing_its_childs_environment(ws: Workspa
             env={**os.environ, "CLEARED_JOB": "night"},
             capture_output=True,
             text=True,
-            timeout=60,
+            timeout=PATIENCE,
             check=False,
         )
     assert done.returncode == 3 and "job night" in done.stderr, done

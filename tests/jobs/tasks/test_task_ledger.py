@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from patience import PATIENCE
 
 from cleared.base.clock import SystemClock
 from cleared.base.errors import WorkspaceError
@@ -104,7 +105,7 @@ def test_twenty_appenders_at_once(root: Path) -> None:
         subprocess.Popen([sys.executable, "-c", APPEND, str(root), str(n)], stderr=subprocess.PIPE) for n in range(20)
     ]
     for process in running:
-        _, errors = process.communicate(timeout=120)
+        _, errors = process.communicate(timeout=PATIENCE)
         assert process.returncode == 0, errors.decode()
     assert jq_reads(root / LEDGER) == 100
     assert states(root) == {f"T-{n:03d}": "pending" for n in range(20)}

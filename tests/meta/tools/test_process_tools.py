@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 from harness import Workspace, unchanged
+from patience import PATIENCE
 from tool_session import Session
 
 from cleared.processes.confinement import landlock_abi
@@ -42,14 +43,14 @@ def processes_with(marker: str) -> list[int]:
 
 
 def wait_until_there(marker: str) -> None:
-    end = time.monotonic() + 60
+    end = time.monotonic() + PATIENCE
     while not processes_with(marker):
         assert time.monotonic() < end, "it does not begin"
         time.sleep(0.02)
 
 
 def wait_until_gone(marker: str) -> None:
-    end = time.monotonic() + 90
+    end = time.monotonic() + PATIENCE
     while processes_with(marker):
         assert time.monotonic() < end, "it is still there"
         time.sleep(0.02)

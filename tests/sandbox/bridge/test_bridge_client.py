@@ -16,6 +16,7 @@ from typing import Any
 
 import pytest
 from harness import Workspace, copy_books
+from patience import PATIENCE
 
 from cleared.base.errors import PolicyError, PrimitiveError, WorkspaceError
 from cleared.cli.demo.sample_firm import agent_text, bank_files, demo_files
@@ -386,7 +387,7 @@ def test_ctrl_c_stops_a_bridged_run_and_changes_nothing(ws: Workspace) -> None:
     bridges = set(children(process.pid))
     assert bridges
     process.send_signal(signal.SIGINT)
-    _, told = process.communicate(timeout=90)
+    _, told = process.communicate(timeout=PATIENCE)
     assert process.returncode == 130
     assert b"Traceback" not in told
     assert ws.state() == before

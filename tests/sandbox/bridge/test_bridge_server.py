@@ -13,7 +13,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from peers import BRIDGE, PATIENCE, Peer, error, peer, request, result, script
+from patience import PATIENCE
+from peers import BRIDGE, Peer, error, peer, request, result, script
 
 from cleared.sandbox.bridge.run_request import RunRequest
 from cleared.sandbox.bridge.server import serve_bridge

@@ -12,7 +12,8 @@ from collections.abc import Callable, Iterator
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from peers import BRIDGE, PATIENCE, Peer, peer, result, script
+from patience import PATIENCE
+from peers import BRIDGE, Peer, peer, result, script
 
 from cleared.sandbox.bridge import frame_reader, jsonrpc
 from cleared.sandbox.bridge.frame_reader import FrameReader

@@ -21,7 +21,8 @@ import yaml
 from fleets import Machine
 from harness import Workspace, chase, remove_tree
 from listening import find_free_port
-from running import SECONDS, eventually
+from patience import PATIENCE
+from running import eventually
 
 from cleared.service.fleet.local_postgres import LocalPostgres
 
@@ -85,7 +86,7 @@ class Composed:
         """End all as docker does; how each has ended."""
         for process in self._running.values():
             process.send_signal(signal.SIGTERM)
-        return {name: process.wait(SECONDS) for name, process in self._running.items()}
+        return {name: process.wait(PATIENCE) for name, process in self._running.items()}
 
 
 def answers(url: str) -> bool:

@@ -21,6 +21,7 @@ import preloaded
 import pytest
 from fleets import FleetOfOne, Machine, new_database, skip_without_postgres
 from harness import Workspace, chase
+from patience import PATIENCE
 from running import eventually
 from synced import run_git
 
@@ -176,7 +177,7 @@ def test_inside(network_fleet: tuple[NetworkFleet, LocalPostgres], tmp_path: Pat
     eventually(lambda: not fleet.owner.json("status", "acme")["files"], 200)
     for process in running:
         process.send_signal(signal.SIGTERM)
-        process.wait(60)
+        process.wait(PATIENCE)
     said = "".join((machine.home / "said").read_text() for machine in machines)
     assert "Traceback" not in said, said[-3000:]
     amounts = sorted(entry["amount"] for entry in fleet.fetch().entries())

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from fleets import FleetOfOne, Machine
 from harness import CLOCK, chase
+from patience import PATIENCE
 
 import cleared
 from cleared.service.fleet.fleet_tables import VERSION
@@ -83,5 +84,5 @@ def test_a_worker_beside_which_the_tables_cannot_be_ends(fleet: FleetOfOne) -> N
     """Also one that is up."""
     process = fleet.worker("one").start()
     fleet.query("UPDATE fleet_facts SET value = '99' WHERE name = 'oldest'")
-    _, said = process.communicate(timeout=60)
+    _, said = process.communicate(timeout=PATIENCE)
     assert process.returncode == 2 and b"Install the newer cleared" in said, said

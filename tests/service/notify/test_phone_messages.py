@@ -19,6 +19,7 @@ from typing import Any
 
 import pytest
 from harness import Workspace, copy_books
+from patience import PATIENCE
 from push_service import PushService
 from reviewers import People
 from running import Up, eventually
@@ -142,7 +143,7 @@ def test_two_at_once_tell_a_phone_once(posted: Workspace, service: PushService) 
     for each in both:
         each.start()
     for each in both:
-        each.join(60)
+        each.join(PATIENCE)
     assert len(service.taken) == 1
 
 

@@ -11,6 +11,7 @@ from zoneinfo import ZoneInfo
 import pytest
 from fake_engine import FakeEngine, begin_hanging, good, start, wait_until
 from harness import Workspace, refused
+from patience import PATIENCE
 
 from cleared.base.errors import PolicyError, UsageError
 from cleared.processes.confinement import landlock_abi
@@ -180,7 +181,7 @@ def test_f36_what_a_cycle_has_cost_is_counted_at_a_timeout_too(cyc: Workspace, e
     log = cyc.root / "logs/auto-loop-claude.log"
     wait_until(lambda: "two; Bash: do two" in log.read_text(), process)
     assert "one; Bash: do one" in log.read_text() and "s" * 40 not in log.read_text()
-    process.communicate(timeout=90)
+    process.communicate(timeout=PATIENCE)
     state = cyc.json("cycle", "status")
     assert state["last_cycle"]["summary"] == "its time was over, and it left no new consensus"
     assert state["total_tokens"] == 102_000

@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 from fake_engine import FakeEngine, begin_hanging, good, is_gone, result, start, wait_until
 from harness import Workspace, unchanged
+from patience import PATIENCE
 from running import has_ended
 
 from cleared.base.clock import FixedClock
@@ -143,7 +144,7 @@ def test_f24_the_engine_ends_with_a_killed_loop(looped: Workspace, engine: FakeE
     assert start(looped, engine).code == 5
     left = [read_state(looped.root)["pid"], looped.json("loop", "status")["running"]["pid"]]
     loop.kill()
-    loop.communicate(timeout=60)
+    loop.communicate(timeout=PATIENCE)
     marks = [engine.folder / name for name in ("grandchild", "hangs")]
     wait_until(lambda: all(is_gone(pid) for pid in left) and all(has_ended(mark) for mark in marks))
     assert "the cycle before was cut off" in run(looped)
@@ -159,12 +160,12 @@ def test_f26_one_cycle_at_a_time(looped: Workspace, engine: FakeEngine) -> None:
     run(looped, "--enqueue", "ai_cycle")
     assert jobs(looped) == [] and waiting(looped)[0]["is_held"]
     looped.ok("cycle", "stop", "--now")
-    foreground.communicate(timeout=60)
+    foreground.communicate(timeout=PATIENCE)
     (engine.folder / "hangs").unlink()
     loop = looped.start("loop", "run", "--once", "--allow-ai")
     wait_until(lambda: (engine.folder / "hangs").exists(), loop)
     assert "It has ended" in looped.ok("cycle", "stop", "--now").err
-    loop.communicate(timeout=60)
+    loop.communicate(timeout=PATIENCE)
     assert has_ended(engine.folder / "hangs")
     assert jobs(looped) == [("ai_cycle", "person", "failed")] and waiting(looped) == []
     assert read_state(looped.root)["status"] == "stopped"

@@ -12,6 +12,7 @@ import pytest
 from fake_engine import GOOD, FakeEngine, begin_hanging, good, is_gone, result, start, wait_until
 from forked import Forks
 from harness import Workspace
+from patience import PATIENCE
 from running import has_ended
 
 from cleared.work.cycles.cycle_state import read_state
@@ -68,7 +69,7 @@ def test_an_engine_ends_with_its_loop(cyc: Workspace, engine: FakeEngine) -> Non
     engine.plan({"hang": True, "ignore_term": True, "grandchild": "detached"}, good())
     loop = begin_hanging(cyc, engine)
     os.kill(read_state(cyc.root)["pid"], signal.SIGKILL)
-    loop.communicate(timeout=60)
+    loop.communicate(timeout=PATIENCE)
     left = [engine.folder / name for name in ("grandchild", "hangs")]
     wait_until(lambda: all(has_ended(mark) for mark in left))
     assert start(cyc, engine).code == 0
@@ -193,5 +194,5 @@ def test_keeping_awake_lasts_longer_than_one_cycle(
     loop = begin_hanging(cyc, engine, "--awake", "--interval", "0", env=environment)
     assert not is_gone(int((tmp_path / "awake").read_text())) and len(engine.calls) == 2
     cyc.ok("cycle", "stop", "--now")
-    loop.communicate(timeout=60)
+    loop.communicate(timeout=PATIENCE)
     assert is_gone(int((tmp_path / "awake").read_text()))

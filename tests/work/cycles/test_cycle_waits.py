@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 from fake_engine import FakeEngine, good, result
 from harness import Workspace
+from patience import PATIENCE
 
 from cleared.base.clock import FixedClock
 from cleared.changes.workspace_opening import open_workspace
@@ -220,16 +221,16 @@ def test_work_that_cannot_be_taken_over_waits_and_no_engine_works_meanwhile(
     def hold() -> None:
         with writer_lock(cyc.root / ".cleared", 0.0, "another", clock=run.clock):
             begin.set()
-            end.wait(60)
+            end.wait(PATIENCE)
 
     def follow(text: str) -> None:
         if "cycle 1 begins" in text:
             holder.start()
-            begin.wait(60)
+            begin.wait(PATIENCE)
         elif "cycle 2: failed" in text:
             assert len(engine.calls) == 1 and "another" in text
             end.set()
-            holder.join(60)
+            holder.join(PATIENCE)
 
     holder = Thread(target=hold, daemon=True)
     monkeypatch.setattr(run.loop, "_say", follow)

@@ -17,6 +17,7 @@ import pytest
 from fake_engine import GOOD, wait_until
 from fake_provider import Reply
 from harness import Workspace, take_ok
+from patience import PATIENCE
 from real_engines import CODEX_CONFIG, CodexApi, find_engine, play_claude
 from tasking import Tasks, task
 
@@ -80,7 +81,7 @@ def test_a_night_of_claude_code(real: Workspace, monkeypatch: pytest.MonkeyPatch
     def work(text: str) -> str:
         asked.append(text)
         if len(asked) == 8 and not at_midnight.is_set():
-            at_midnight.wait(120)
+            at_midnight.wait(PATIENCE)
         return PIECE
 
     with play_claude(work) as api:
@@ -117,7 +118,7 @@ def test_a_night_of_claude_code(real: Workspace, monkeypatch: pytest.MonkeyPatch
         (proposal,) = [card for card in ws.cards() if card["kind"] == "proposal"]
         take_ok(ws, "agent", "reject", proposal["details"]["proposal"].partition("-")[0], "--reason", "No greeting.")
         morning = begin(ws, "claude")
-        said = morning.communicate(timeout=300)
+        said = morning.communicate(timeout=PATIENCE)
     assert morning.returncode == 0, said
     log = (ws.root / "logs/auto-loop-claude.log").read_text()
     assert "usage limit" in log and "its Next Action says that all is done" in log and "Bash: mkdir -p docs" in log

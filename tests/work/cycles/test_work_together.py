@@ -9,6 +9,7 @@ from datetime import datetime, timedelta
 import pytest
 from fake_engine import FakeEngine, begin_hanging, good, is_gone, result, wait_until
 from harness import Workspace
+from patience import PATIENCE
 from running import Up, eventually
 from tasking import Tasks, task
 
@@ -92,7 +93,7 @@ def test_one_stop_ends_all(working: Workspace, engine: FakeEngine) -> None:
     assert running(ws) == ["cycles", "tasks"]
     said = ws.ok("work", "stop", "--now").err
     assert "It has ended." in said and "The run of tasks has ended" in said and "No loop of jobs runs here" in said
-    assert cycles.wait(90) == 0 and worker.wait(90) == 130 and running(ws) == []
+    assert cycles.wait(PATIENCE) == 0 and worker.wait(PATIENCE) == 130 and running(ws) == []
     assert [state for state, _ in rows(ws, "task")] == ["ready", "ready"], "given back"
     assert ws.ok("work", "stop").err.splitlines()[-1] == "No tasks are run here."
 
@@ -107,7 +108,7 @@ def test_a_run_of_tasks_ends_after_its_task(working: Workspace) -> None:
     wait_until(lambda: (ws.root / ".cleared/task-work/T-001/docs/T-001.txt").exists(), worker)
     assert ws("work", "stop", "--wait", "0").code == 5
     (ws.root / ".cleared/task-work/T-001/docs/go").write_text("")
-    said = worker.communicate(timeout=90)
+    said = worker.communicate(timeout=PATIENCE)
     assert [row["status"] for row in ws.json("task", "list")] == ["completed", "pending"], said
     assert worker.returncode == 0
 

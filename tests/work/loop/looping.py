@@ -12,7 +12,8 @@ from typing import Any
 
 import jsonschema
 from harness import Done, Workspace, no_traceback
-from running import HOLD_MARK, SECONDS, eventually
+from patience import PATIENCE
+from running import HOLD_MARK, eventually
 
 from cleared.jobs.file_schemas import SCHEMA_FOLDER
 
@@ -102,7 +103,7 @@ class Loop:
         """Its exit code, and what it said."""
         if number is not None and process.poll() is None:
             process.send_signal(number)
-        out, err = process.communicate(timeout=SECONDS)
+        out, err = process.communicate(timeout=PATIENCE)
         assert out == b""
         self.valid()
         return process.returncode, err.decode()
@@ -227,7 +228,7 @@ reads = tried("reads", reads=(".",))
 asks = tried("asks")
 writes = tried("writes", writes=("made",))
 dials = tried("dials")
-decides = tried("decides", timeout=90)
+decides = tried("decides", timeout=300)
 strays = tried("strays", writes=("made",))
 stubborn = tried("stubborn", writes=("made",), timeout=6)
 tells = tried("tells")

@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 from harness import Done, refused
 from looping import Loop, changed, eventually, gone
+from patience import PATIENCE
 
 SCRIPT = "./scripts/single_agent_tmux.sh"  # as every new workspace has it
 needs_tmux = pytest.mark.skipif(shutil.which("tmux") is None, reason="tmux is not installed")
@@ -132,7 +133,7 @@ def test_a_loop_whose_folder_was_removed_ends_and_brings_nothing_back(loop: Loop
     process = loop.start("--sleep", "1")
     eventually(lambda: loop.state()["status"] == "sleeping")
     loop.folder.rename(loop.folder.with_name("gone"))
-    process.communicate(timeout=60)
+    process.communicate(timeout=PATIENCE)
     assert not loop.folder.exists()
 
 
@@ -145,7 +146,7 @@ def test_e25_stop_waits_for_the_job_and_now_does_not(probed: Loop) -> None:
     assert process.poll() is None
     done = probed("stop", "--now")
     assert done.code == 0, done
-    assert process.wait(90) == 130
+    assert process.wait(PATIENCE) == 130
     result = probed.result(job)
     assert result["status"] == "failed" and "stopped by a person" in result["summary"]
 
@@ -199,7 +200,7 @@ def test_told_while_it_sleeps_it_ends_at_once(loop: Loop) -> None:
     process = loop.start("--sleep", "3600")
     eventually(loop.asleep)
     process.send_signal(signal.SIGINT)
-    assert process.wait(90) == 0
+    assert process.wait(PATIENCE) == 0
 
 
 def test_a_key_of_the_terminal_reaches_no_job(probed: Loop) -> None:
@@ -287,7 +288,7 @@ def test_tail_follows_what_is_added(loop: Loop) -> None:
         assert "the loop is up" in tail.stdout.readline()
         assert "git_status_summary succeeded" in tail.stdout.readline()
         tail.send_signal(signal.SIGINT)
-        _, said = tail.communicate(timeout=90)
+        _, said = tail.communicate(timeout=PATIENCE)
         assert "Traceback" not in said and tail.returncode in (0, 130)
     finally:
         tail.kill()
@@ -320,7 +321,7 @@ def script(loop: Loop, folder: Path, *argv: str, **environment: str) -> Done:
         capture_output=True,
         text=True,
         check=False,
-        timeout=60,
+        timeout=PATIENCE,
     )
     return Done(done.returncode, done.stdout, done.stderr)
 

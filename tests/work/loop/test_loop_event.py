@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 from harness import Workspace, take_ok
+from patience import PATIENCE
 from running import Up, eventually
 from scripting import begun, end, own
 from world import World
@@ -236,7 +237,7 @@ def test_a_script_has_a_sleeping_loop_run_a_job_whose_end_starts_an_agent(up: Up
         assert "\nDepth: 1\n" in ws.git("log", "-1", "--format=%B")
     finally:
         loop.terminate()
-        loop.communicate(timeout=90)
+        loop.communicate(timeout=PATIENCE)
 
 
 def unclocked() -> dict[str, str]:

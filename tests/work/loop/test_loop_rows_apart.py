@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 from harness import CLOCK, refused
 from looping import Loop, changed, eventually
+from patience import PATIENCE
 
 from cleared.trust.keys import cleared_home
 
@@ -68,7 +69,7 @@ def test_e32_both_can_be_up_and_each_is_stopped_by_its_own_name(loop: Loop, tmp_
     try:
         assert (loop.status()["pid"], other.status()["pid"]) == (first.pid, second.pid)
         assert loop.here("stop").code == 0
-        assert first.wait(90) == 0 and second.poll() is None and other.status()["up"]
+        assert first.wait(PATIENCE) == 0 and second.poll() is None and other.status()["up"]
         job = other.enqueue("git_status_summary")
         eventually(lambda: (other.folder / f"jobs/{job}.result.json").exists())
         assert loop.status()["queued"] == []
@@ -191,7 +192,9 @@ def test_with_its_standard_streams_closed(loop: Loop) -> None:
     """What is opened next gets their numbers."""
     loop.enqueue("git_status_summary")
     command = [sys.executable, "-m", "cleared", "loop", "run", "--once", "-C", str(loop.ws.root)]
-    subprocess.run(["sh", "-c", 'exec "$@" <&- >&- 2>&-', "sh", *command], env=changed({}), timeout=90, check=False)
+    subprocess.run(
+        ["sh", "-c", 'exec "$@" <&- >&- 2>&-', "sh", *command], env=changed({}), timeout=PATIENCE, check=False
+    )
     assert loop.jobs() == ["git_status_summary"] and loop.results()[0]["status"] == "succeeded"
 
 

@@ -15,6 +15,7 @@ from typing import Any
 
 import pytest
 from looping import Loop, eventually, gone
+from patience import PATIENCE
 
 TURN = ["continuity_scan", "akela_meta_summary", "git_status_summary"]
 
@@ -113,7 +114,7 @@ def test_e9_it_sleeps_between_two_turns(loop: Loop) -> None:
     for turn in (1, 2):
         eventually(lambda turn=turn: len(loop.jobs()) == turn and loop.asleep())
         flag(loop).touch()
-    assert process.wait(90) == 0 and len(loop.jobs()) == 3
+    assert process.wait(PATIENCE) == 0 and len(loop.jobs()) == 3
 
 
 def test_e9_without_an_end_it_is_never_busy_for_nothing(loop: Loop) -> None:

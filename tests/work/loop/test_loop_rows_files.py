@@ -18,6 +18,7 @@ import jsonschema
 import pytest
 from harness import no_traceback, unchanged
 from looping import SCHEMAS, Loop, changed, eventually
+from patience import PATIENCE
 
 from cleared.jobs.file_schemas import SCHEMA_FOLDER
 
@@ -409,7 +410,7 @@ def test_i2_a_full_disk_leaves_what_was_there(loop: Loop, room: int) -> None:
             capture_output=True,
             text=True,
             check=False,
-            timeout=60,
+            timeout=PATIENCE,
         )
         assert "Traceback" not in done.stderr and (done.returncode in (1, 4) or room > 500), (argv, done)
         loop.valid()

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from harness import Done, State, command, refused
 from looping import Loop, changed, eventually
+from patience import PATIENCE
 
 CONTROL_ROOM = "./scripts/single_agent_control_room.sh"  # as every new workspace has it
 
@@ -28,7 +29,13 @@ def shell(loop: Loop, tools: Path, text: str) -> Done:
     """A command as the document has it, in the workspace."""
     environment = changed({"PATH": f"{tools}:{os.environ['PATH']}"})
     done = subprocess.run(
-        ["sh", "-c", text], cwd=loop.ws.root, env=environment, capture_output=True, text=True, check=False, timeout=60
+        ["sh", "-c", text],
+        cwd=loop.ws.root,
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=PATIENCE,
     )
     return Done(done.returncode, done.stdout, done.stderr)
 

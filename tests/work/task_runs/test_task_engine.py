@@ -9,6 +9,7 @@ import sys
 import pytest
 from fake_engine import FakeEngine, result, start, wait_until
 from harness import Workspace, take_ok, unchanged
+from patience import PATIENCE
 from running import has_ended
 from tasking import Tasks, task
 
@@ -132,7 +133,7 @@ def test_what_a_stopped_engine_has_used_counts(tasks: Tasks, engine: FakeEngine,
     state = tasks.ws.root / ".cleared"  # what it printed was taken: nobody counts what was not
     wait_until(lambda: any(b"0.25" in f.read_bytes() for f in state.rglob("T-001*") if f.is_file()), run)
     run.send_signal(signal.SIGINT)
-    run.communicate(timeout=60)
+    run.communicate(timeout=PATIENCE)
     assert tasks.states() == {"T-001": "pending"}
     assert tasks.ws.json("cycle", "status")["total_cost"] == "0.25"
 
@@ -205,7 +206,7 @@ def test_an_engine_ends_with_the_orchestrator(tasks: Tasks, engine: FakeEngine) 
     run = tasks.ws.start("task", "run", "--engine", "claude", "--allow-ai")
     wait_until(lambda: (engine.folder / "hangs").exists(), run)
     run.kill()
-    run.communicate(timeout=60)
+    run.communicate(timeout=PATIENCE)
     left = [engine.folder / name for name in ("grandchild", "hangs")]
     wait_until(lambda: all(has_ended(mark) for mark in left))
     assert tasks("run", "--engine", "claude", "--allow-ai").code == 6
@@ -220,12 +221,12 @@ def test_a_killed_verification_leaves_no_tree(tasks: Tasks) -> None:
     verifying = [tasks.ws.start("task", "verify", "T-002") for _ in range(2)]
     wait_until(lambda: trees.is_dir() and len(list(trees.iterdir())) == 2)
     verifying[0].kill()
-    verifying[0].communicate(timeout=60)
+    verifying[0].communicate(timeout=PATIENCE)
     tasks.ok("verify", "T-001")
     (left,) = trees.iterdir()
     assert left.name.endswith(f"-{verifying[1].pid}")
     verifying[1].kill()
-    verifying[1].communicate(timeout=60)
+    verifying[1].communicate(timeout=PATIENCE)
 
 
 def test_f39_an_engine_needs_the_opt_in_of_cycles(tasks: Tasks, engine: FakeEngine) -> None:

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 from harness import Workspace, refused, take_ok
+from patience import PATIENCE
 from tasking import LEDGER, Tasks, task
 
 from cleared.processes.confinement import landlock_abi
@@ -57,7 +58,7 @@ def test_of_two_claimants_one_wins(tasks: Tasks) -> None:
         subprocess.Popen([sys.executable, "-c", CLAIM, str(tasks.ws.root), f"worker{n}"], stderr=subprocess.PIPE)
         for n in range(4)
     ]
-    errors = [process.communicate(timeout=120)[1].decode() for process in running]
+    errors = [process.communicate(timeout=PATIENCE)[1].decode() for process in running]
     assert sorted(process.returncode for process in running) == [0, 3, 3, 3], errors
     (line,) = [line for line in tasks.lines() if line["status"] == "in-progress"]
     winner = next(n for n, process in enumerate(running) if process.returncode == 0)
@@ -365,14 +366,14 @@ def test_a_second_orchestrator_is_refused(tasks: Tasks, tmp_path: Path) -> None:
     tasks.planned(task(1))
     process = tasks.ws.start("task", "run", "--command", "sleep 600")
     try:
-        end = time.monotonic() + 90
+        end = time.monotonic() + PATIENCE
         while tasks.states() != {"T-001": "in-progress"} and time.monotonic() < end:
             time.sleep(0.05)
         done = tasks("run", "--command", "true")
         assert done.code == 5 and "a run of tasks runs already" in done.err
     finally:
         process.terminate()
-        process.communicate(timeout=90)
+        process.communicate(timeout=PATIENCE)
     assert tasks.states() == {"T-001": "pending"} and "stopped" in tasks.lines()[-1]["summary"]
     assert LEDGER in tasks.ws.git("status", "--porcelain")
 
@@ -400,7 +401,7 @@ def test_a_killed_orchestrator_takes_its_worker_along(tasks: Tasks) -> None:
         return subprocess.run(["pgrep", "-xf", f"sleep {mark}"], capture_output=True, text=True, check=False).stdout
 
     def wait_until(condition: Callable[[], bool]) -> None:
-        end = time.monotonic() + 60
+        end = time.monotonic() + PATIENCE
         while not condition():
             assert time.monotonic() < end
             time.sleep(0.05)

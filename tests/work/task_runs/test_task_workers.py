@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from fake_engine import FakeEngine, result, wait_until
 from harness import Workspace
+from patience import PATIENCE
 from tasking import Tasks, task
 
 ENGINE = ("run", "--engine", "claude", "--allow-ai", "--workers", "2")
@@ -16,7 +17,7 @@ MEET = """
 import pathlib, sys, time
 home, me = pathlib.Path(sys.argv[1]), pathlib.Path.cwd().name
 (home / me).touch()
-until = time.monotonic() + 60
+until = time.monotonic() + 300
 while not all((home / each).exists() for each in sys.argv[2:]) and time.monotonic() < until: time.sleep(0.02)
 if time.monotonic() < until: pathlib.Path(f"docs/{me}.txt").write_text("x")
 """
@@ -79,7 +80,7 @@ def test_what_ends_the_orchestrator_frees_all_of_them(tasks: Tasks, engine: Fake
     """G21: by a line each; the next one does them, and nothing is there twice."""
     process = begin_two(tasks, engine)
     process.send_signal(number)
-    process.communicate(timeout=90)
+    process.communicate(timeout=PATIENCE)
     engine.plan(step(engine, MEET))
     assert tasks(*ENGINE).code == 6
     for name in ("T-001", "T-002"):

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from harness import Workspace, refused
+from patience import PATIENCE
 from tasking import Tasks, task
 from web_client import inner_server
 
@@ -122,7 +123,7 @@ def run_git_in(folder: Path) -> None:
     for here, _, _ in os.walk(folder):
         if "/.git" not in here:
             for command in ("status", "diff"):
-                subprocess.run(["git", command], cwd=here, capture_output=True, check=False, timeout=60)
+                subprocess.run(["git", command], cwd=here, capture_output=True, check=False, timeout=PATIENCE)
 
 
 def test_no_folder_that_git_takes_for_a_repository_comes_in(tasks: Tasks, tmp_path: Path) -> None:
