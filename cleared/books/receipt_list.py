@@ -12,6 +12,7 @@ from cleared.base import money
 from cleared.base.errors import Place, UsageError, WorkspaceError, restore_remedy
 from cleared.base.safe_files import read_stable
 from cleared.books.index.standing_books import StandingBooks, read_standing_books
+from cleared.books.ledger.chart import OWNER_DRAWS
 from cleared.books.ledger.entry import Entry
 from cleared.books.ledger.grouped_items import GroupedItems
 from cleared.books.ledger.receipts import (
@@ -73,8 +74,8 @@ def list_missing_receipts(host: Host, over: Decimal, period: str | None = None) 
 
 
 def find_missing_receipts(host: Host, over: Decimal, period: str | None = None) -> list[Payment]:
-    """Money that went out, more than ``over`` each, and no receipt proves it; oldest first. Raises ``UsageError`` for
-    what is no period or amount."""
+    """Money that went out, more than ``over`` each, and no receipt proves it, nor did the owner take it; oldest first.
+    Raises ``UsageError`` for what is no period or amount."""
     if not over.is_finite() or over < 0:
         raise UsageError(f"{over} is not an amount", remedy="Such as --over 75.")
     with open_journal_index(host) as (index, books):
@@ -84,6 +85,7 @@ def find_missing_receipts(host: Host, over: Decimal, period: str | None = None) 
     proved = {entry_id for receipt in receipts.values() for entry_id in receipt.entries}
     sides = find_sides(_list_cleared(standing), banks)
     proved |= {side.entry_id for side in sides if side.is_cleared}  # no transfer has a receipt
+    proved = proved.union(*(part.recall(_find_drawn, banks) for part in standing.parts))
     return [
         each
         for each in _list_payments(standing, banks)
@@ -107,6 +109,16 @@ def _list_payments(standing: StandingBooks, banks: frozenset[int]) -> list[Payme
 
 def _find_payments(part: GroupedItems[Entry], banks: frozenset[int]) -> list[Payment]:
     return list(list_payments(part.items.values(), banks))
+
+
+def _find_drawn(part: GroupedItems[Entry], banks: frozenset[int]) -> frozenset[str]:
+    """What the owner took, as it counts: it is no cost of the business."""
+    drawn = frozenset({OWNER_DRAWS, *banks})
+    return frozenset(
+        each.entry_id
+        for each in part.items.values()
+        if any(leg.account_id == OWNER_DRAWS for leg in each.legs) and drawn.issuperset(leg[0] for leg in each.legs)
+    )
 
 
 def _list_cleared(standing: StandingBooks) -> list[Entry]:

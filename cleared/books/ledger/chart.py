@@ -23,6 +23,8 @@ _NAME_LENGTH: Final = 40
 _NUMBER: Final = re.compile(r"[0-9]{1,9}")
 OPENING_BALANCES: Final = 3900
 """What accounts began with is posted against this one, in every chart."""
+OWNER_DRAWS: Final = 3200
+"""What the owner takes is posted here."""
 
 
 class Account(Struct, frozen=True):

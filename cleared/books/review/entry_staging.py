@@ -23,6 +23,7 @@ from cleared.books.importing.bank_file import find_entry_day
 from cleared.books.ledger.bank_lines import why_not_postable
 from cleared.books.ledger.booked_lines import DECIDED
 from cleared.books.ledger.chains import date_tags
+from cleared.books.ledger.chart import OWNER_DRAWS
 from cleared.books.ledger.corrections import make_leg
 from cleared.books.ledger.entry import Entry, Leg
 from cleared.books.ledger.posting import post_entry
@@ -34,7 +35,6 @@ from cleared.review.record_review import CorrectedRecord, DecisionCase, Target
 
 OUTCOMES: Final = ("duplicate", "personal", "suspense")
 """What the bank line of a rejected entry is."""
-OWNER_DRAWS_ACCOUNT: Final = 3200
 
 
 def entry_of(target: Target) -> Entry | None:
@@ -112,7 +112,7 @@ def _reject_entry(case: DecisionCase, entry: Entry, reason: str, outcome: str | 
             remedy="--outcome duplicate --of ENTRY, --outcome personal (a draw), or --outcome suspense (it waits).",
         )
     if outcome == "personal":
-        draw = Correction(OWNER_DRAWS_ACCOUNT, note=reason)
+        draw = Correction(OWNER_DRAWS, note=reason)
         result.added += [e.entry_id for e in correct_entry(context, entry.entry_id, draw, case.by).posted]
         context.log_action("reject", f"personal: {reason}", entry.entry_id)
         case.settle(f"personal: {reason}")
