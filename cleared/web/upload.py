@@ -17,8 +17,9 @@ from cleared.base.short_text import list_first, quote_name
 from cleared.base.terminal import count_noun
 from cleared.books.books_domain import INBOX_ACTOR
 from cleared.books.decisions.bank_adding import is_describable
-from cleared.books.decisions.receipt_filing import FiledReceipt, copy_to_inbox, file_inbox
+from cleared.books.decisions.receipt_filing import copy_to_inbox, file_inbox
 from cleared.books.importing.handed_files import LeftFile, copy_to_drop_folder, find_readers, sort_files
+from cleared.books.receipt_list import list_receipts
 from cleared.changes.host import Host
 from cleared.runs import run_queries
 from cleared.service.operations import agent_operations
@@ -76,7 +77,7 @@ def take_files(page: PageRequest) -> Response:
                     lines += import_files(host, names)
             unknown_pages = [f"/bank/files/{quote(each.id)}" for each in unknown]
             more = f"?{urlencode({'entry': entry})}" if entry else ""
-            receipt_pages = [f"/receipts/{each.receipt.sha256}{more}" for each in filed]
+            receipt_pages = [f"/receipts/{digest}{more}" for digest in filed]
             begin = "/" if way != "receipt" else f"/books/entries/{quote(entry)}" if entry else "/receipts"
             return lambda asking: _show_outcome(asking, lines, unknown_pages, receipt_pages, begin)
 
@@ -122,11 +123,18 @@ def _describe_lost(files: Sequence[UnknownFile]) -> str:
     return f"not kept any more, as newer files took the place: {names}. Say what those kept are, then hand it in again"
 
 
-def _keep_receipts(host: Host, paths: Sequence[Path]) -> tuple[list[FiledReceipt], list[Said]]:
-    """Keep receipts at once, with all that lies in their inbox; what is damaged is refused."""
-    lines, digests, limit = [], set(), host.config.receipts.max_bytes
+def _keep_receipts(host: Host, paths: Sequence[Path]) -> tuple[list[str], list[Said]]:
+    """Keep receipts at once, with all that lies in their inbox; what is damaged is refused. The digests of those that
+    are kept then."""
+    lines, digests, limit = [], list[str](), host.config.receipts.max_bytes
+    kept = {each["sha256"] for each in list_receipts(host)["receipts"] if each["is_here"]}
     for path in paths:
         data = path.read_bytes()
+        digest = hashlib.sha256(data).hexdigest()
+        if digest in kept:
+            digests.append(digest)
+            lines.append(Said(f"{quote_name(path.name)} is kept already"))
+            continue
         try:
             if len(data) > limit:
                 raise UsageError(f"it is larger than {limit} bytes", remedy="See receipts.max_bytes in the settings.")
@@ -136,15 +144,15 @@ def _keep_receipts(host: Host, paths: Sequence[Path]) -> tuple[list[FiledReceipt
                 Said(f"{quote_name(path.name)} was not kept: {error.message}. {error.remedy or ''}".strip(), ok=False)
             )
         else:
-            digests.add(hashlib.sha256(data).hexdigest())
-    if not digests:
-        return [], lines
+            digests.append(digest)
+    if kept.issuperset(digests):
+        return digests, lines
     done = file_inbox(host, by=INBOX_ACTOR)  # keeping is nobody's decision: what it proves is
     lines += [Said(f"{quote_name(name)} was not kept: {why}", ok=False) for name, why in done.refused]
-    filed = [each for each in done.filed if each.receipt.sha256 in digests]
+    filed = [each.receipt.sha256 for each in done.filed if each.receipt.sha256 in digests]
     if filed:
         lines.append(Said(f"{count_noun(len(filed), 'receipt')} kept"))
-    return filed, lines
+    return [each for each in dict.fromkeys(digests) if each in {*kept, *filed}], lines
 
 
 def _show_outcome(

@@ -37,6 +37,9 @@ def test_a_picture_is_kept_at_once_and_linked_with_a_tap(posted: Workspace) -> N
         assert f"/receipts/{digest}/file" in why.body and "The bank said" in why.text
         receipt = server.get(f"/receipts/{digest}")
         assert "It proves" in receipt.text and "Amazon" in receipt.text
+        before = posted.head()
+        again = server.upload(server.get("/receipts"), {"again.png": make_png()}, RECEIPT)
+        assert "again.png is kept already" in again.text and "It proves" in again.text and posted.head() == before
         page = press(server, receipt, f"/receipts/{digest}", "unlink", aws)
         assert "has not that receipt any more" in page.text
         refused = press(server, page, f"/receipts/{digest}", "link", "2031-01-001")
