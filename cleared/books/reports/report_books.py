@@ -91,13 +91,14 @@ class ReportBooks:
         return Pending(*self.index.sum_pending(start, end))
 
     def parse_period(self, text: str | None) -> DateSpan:
-        """The period that is meant; without a text the fiscal year of the newest entries. Raises ``UsageError``."""
+        """The period that is meant; without a text the fiscal year of the newest entries that stand. Raises
+        ``UsageError``."""
         if text:
             return parse_span(text, self.business.start_month)
         for key in reversed(self.index.months):
-            days = self.index.month_sums(key).days
-            if days:
-                return fiscal_year_of(date.fromisoformat(max(days)), self.business.start_month)
+            sums = self.index.month_sums(key)
+            if sums.statuses.keys() - {"voided"}:
+                return fiscal_year_of(date.fromisoformat(max(sums.days)), self.business.start_month)
         raise UsageError("nothing is booked yet", remedy="Say which period: --period 2025-Q1.")
 
     @property
