@@ -122,7 +122,8 @@ class Approvals(Struct, eq=False):
             return Verification("unapproved", f"approved by {record.by} on {record.at[:10]}, but {why}", record)
         if why:
             return Verification("untrusted", f"approved by {record.by} on {record.at[:10]}, but {why}", record)
-        return Verification("approved", f"approved by {record.by} on {record.at[:10]} ({record.proposal})", record)
+        proposal = f" ({record.proposal})" if record.proposal else ""
+        return Verification("approved", f"approved by {record.by} on {record.at[:10]}{proposal}", record)
 
     def is_taken_back(self, path: str, digest: str) -> bool:
         """Whether this version was rolled back or removed, and not approved since."""

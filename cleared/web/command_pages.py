@@ -127,8 +127,9 @@ FIELDS: Final = {
     "--balance": "“What the statement says”",
     "--account ID": "“It is of”",
     "--skip-lines N": "“Lines above the heads of the columns”",
+    "run the command again": "try it again",
 }
-"""Options that texts name by themselves → the field of the page that says the same."""
+"""Options that texts name by themselves → the field of the page that says the same; and what only a terminal says."""
 
 
 def find_page(command: str) -> CommandPage | None:
@@ -162,7 +163,8 @@ def link_commands(text: str, prefix: str, thousands: str = "") -> Markup:
         said = escape_text(text[start:end])
         is_alone = text[start - 1 : start] == "(" and text[end : end + 1] == ")"
         if page is not None:
-            start, end = (start - 1, end + 1) if is_alone else (start, end)
+            if is_alone and not text[end + 1 :]:  # at the end of a line that needs a look it is the way on
+                start, end = start - 1, end + 1
             link = Markup('<a class="way" href="{}">{}</a>').format(prefix + address, page.label)
         elif is_alone:
             link = Markup("in the machine’s terminal: <code>{}</code>").format(said)

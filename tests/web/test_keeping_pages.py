@@ -38,6 +38,7 @@ def test_texts_of_commands_lead_to_pages() -> None:
     assert "in the machine’s terminal: <code>cleared up</code>" in told("the service is not up (cleared up)")
     assert told("<b>cleared review</b>") == f"&lt;b&gt;{way('/queue', 'Queue')}&lt;/b&gt;"
     assert "All the same, because" in told("or close all the same: --despite REASON.")
+    assert ">Queue</a>), or" in told("Decide about these (cleared queue list), or close all the same."), "a sentence"
     assert told("from the next year on: --on 2026-01-01.").endswith("“First day without entries” 2026-01-01.")
     assert told("say --outcome personal (a draw), or --reason …") == "say “Personal” (a draw), or “Why”"
     numbered = "then type P3. In a script: cleared agent approve P3-39ec6bbd"
@@ -205,6 +206,8 @@ def test_a_month_is_closed_and_reopened(posted: Workspace) -> None:
     with inner_server(posted.root) as server:
         page = signed_in(server).get("/books/months")
         assert "Nothing is closed yet" in page.text and 'value="2025-01"' in page.body
+        early = send(server, page, "/books/months", ("through", "2031-01"), ("choice", "close"))
+        assert early.status == 409 and "is not over yet" in early.text and "All the same" not in early.text
         asked = [("through", "2025-01"), ("choice", "close")]
         blind = send(server, page, "/books/months", *asked, ("with_pending", "yes"))
         assert blind.status == 409 and "2 decisions about the time up to 2025-01-31 wait" in blind.text
