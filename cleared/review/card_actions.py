@@ -96,8 +96,8 @@ class ActionExecutor(Struct):
         if result.agreed:
             return ActionResult(". ".join(result.messages), True)
         names = ", ".join(result.records or result.cards)
-        text = f"Taken back: {names}" if names else ". ".join(result.messages)
-        return ActionResult(text, True, tuple(result.cards))
+        text = [f"Taken back: {names or result.subject}", *([] if names else result.messages[1:])]
+        return ActionResult(". ".join(text), True, tuple(result.cards))
 
     def _run_again(self, host: Host, request: ActionRequest) -> ActionResult:
         """Run the agent of a failed run, or of a question that cannot be answered, once more. A success settles the
@@ -166,4 +166,7 @@ def card_code(host: Host, queue: QueueSnapshot, card_id: str) -> Sequence[FileVi
         return [*listed, *(FileView(path, tuple(text.splitlines())) for path, text in shown.code.items())]
     if card is None or card.record_id is None:
         raise UsageError("this card has no code", remedy="Entries and proposals have.")
-    return [record_script(host, explain_record(host, card.record_id).data)]
+    why = explain_record(host, card.record_id).data
+    while not why["run"] and why["restores"]:
+        why = explain_record(host, why["restores"]).data
+    return [record_script(host, why)]

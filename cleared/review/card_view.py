@@ -54,7 +54,7 @@ def show_card(queue: QueueSnapshot, card_id: str) -> CardView:
         tuple(_card_sections(queue, card)),
         _list_choices(queue, card),
         count_group(queue, card_id),
-        has_code=card.kind == PROPOSAL.name or card.record_id is not None,
+        has_code=card.kind == PROPOSAL.name or (card.record_id is not None and bool(card.agent)),
         has_file="file" in card.details or queue.source_of(card) is not None,
         parts=tuple(map(str, card.details.get("files", ()))) if card.kind == BRANCH.name else (),
     )

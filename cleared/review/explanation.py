@@ -12,7 +12,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from cleared.base.clock import format_iso
 from cleared.base.errors import ClearedError, Place, UsageError
@@ -33,6 +33,7 @@ from cleared.review.undo import ABOUT
 from cleared.runs.approved_scripts import Scripts
 from cleared.runs.attempt import Attempt, Event, Resumption
 from cleared.trust.reviewers import KEY
+from cleared.trust.trust_store import Trust, load_trust
 from cleared.trust.verification import Approvals
 
 
@@ -50,7 +51,8 @@ class Explanation(Struct, frozen=True):
     """Why a record is as it is."""
 
     data: dict[str, Any]
-    """All of it as plain data: the facts of its domain, ``commit``, run or decision, and later ``decisions``."""
+    """All of it as plain data: the facts of its domain, ``commit``, run or decision, the record that it ``restores``,
+    and later ``decisions``."""
     words: Sequence[tuple[str, str]]
     """The domain's facts for people: labels and texts."""
 
@@ -82,6 +84,7 @@ def explain_record(host: Host, name: str) -> Explanation:
                 "subject": commit.subject,
             },
             **_run_origin(host, repo, commit, _Maker(review, origin.record_id)),
+            "restores": origin.restores or None,
             "decisions": _later_decisions(host, repo, review, origin, removal),
         }
         return Explanation(data, origin.words)
@@ -120,7 +123,7 @@ def _run_origin(host: Host, repo: Repository, commit: history.CommitInfo, maker:
     data = snapshot.read_file(path)
     approval: dict[str, Any] | None = None
     if data is not None:
-        standing = Approvals(CommittedSource(snapshot), host.root, {}).verify_version(path, data)
+        standing = Approvals(CommittedSource(snapshot), host.root, {}, _read_trust_of_then).verify_version(path, data)
         record = standing.record
         approval = {
             "state": standing.state,
@@ -137,6 +140,11 @@ def _run_origin(host: Host, repo: Repository, commit: history.CommitInfo, maker:
         "call": _find_call(host, repo, trailers, maker),
         "approval": approval,
     }
+
+
+def _read_trust_of_then(workspace: str) -> Trust:
+    """What this user trusts, with nothing that was taken back since a commit: what was by then, lies in it."""
+    return structs.replace(load_trust(workspace), barred={}, withdrawn=set())
 
 
 def _find_call(host: Host, repo: Repository, trailers: dict[str, str], maker: _Maker) -> dict[str, Any] | None:

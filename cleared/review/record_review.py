@@ -60,6 +60,8 @@ class RecordOrigin(Struct, frozen=True):
     """The same for people: labels and texts."""
     removal: RecordPlace | None = None
     """Of what took the record away, where the commit of that may be about many and not name it."""
+    restores: str = ""
+    """The record in whose place it stands again, since a decision about that was taken back."""
 
 
 class CorrectedRecord(Struct, frozen=True):
@@ -82,6 +84,8 @@ class DecisionResult(Struct):
     commit: str = ""
     act: str = ""
     """Of an undo: the id of the act that it takes back."""
+    subject: str = ""
+    """Of an undo: that act, in words."""
     cards: list[str] = []
     records: list[str] = []
     """Records that were decided about."""

@@ -49,7 +49,7 @@ def undo_decision(host: Host, *, dry_run: bool = False, act: str | None = None, 
     def stage_undo(decision_context: DecisionContext) -> Decision | None:
         last = _require_last_act(host, decision_context, act, older=older)
         commit = last.commit
-        result.act = last.id
+        result.act, result.subject = last.id, commit.subject
         result.messages[:] = [f"{'it would take' if dry_run else 'took'} back: {last.name}"]
         if last.rolled_back:
             made = decision_context.snapshot.at_commit(commit.id).read_file(last.rolled_back)

@@ -64,7 +64,7 @@ def test_an_entry_card_says_what_bank_and_agent_said_and_how_surely(posted: Work
         "5030 Uncategorised expense   4.50",
         "Not sure at all: no confident match",
         "ingest decided",
-        "Nothing like it yet.",
+        "Nothing like it before that day.",
     ):
         assert part in text
     assert [c.verb for c in shown.choices] == ["confirm", "correct", "reject"]

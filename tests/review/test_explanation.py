@@ -56,6 +56,18 @@ def test_just_after_the_script_changed(posted: Workspace) -> None:
     assert why(posted)["call"] == before
 
 
+def test_what_the_script_counted_as_then_stays(posted: Workspace) -> None:
+    """Of a version that counts no more, since another was approved and taken back."""
+    before = why(posted)["approval"]
+    assert before["state"] == "starter"
+    path = "agents/ingest.py"
+    posted.put(path, posted.read(path).replace("files = importer_scan()", "# more\nfiles = importer_scan()"))
+    posted.ok("agent", "propose", "ingest")
+    posted.ok("agent", "approve", "P1")
+    posted.ok("agent", "rollback", "ingest", "--reason", "no better")
+    assert why(posted)["approval"] == before
+
+
 def test_from_a_fresh_clone(posted: Workspace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """N3: no ``.cleared/``, nobody's key: git has it all."""
     posted.ok("queue", "correct", "2025-01-003", "--account", "5060")

@@ -71,6 +71,26 @@ def test_undo_stands_under_what_it_takes_back(server: Server, posted: Workspace)
     posted.in_order()
 
 
+def test_what_the_owner_took_needs_no_receipt(server: Server, posted: Workspace) -> None:
+    assert "Together 53.60 USD" in server.get("/receipts").text
+    coffee = server.get(f"/queue?card={posted.cards()[1]['id']}")
+    server.submit(coffee, "/queue", ("choice", "reject"), ("outcome", "personal"))
+    receipts = server.get("/receipts")
+    assert "Together 49.10 USD" in receipts.text and "COFFEE" not in receipts.text
+
+
+def test_the_code_of_a_card_that_an_undo_opened_is_that_of_the_entry_before(server: Server, posted: Workspace) -> None:
+    """A decision has posted the entry that stands again; the script made the one in whose place it stands."""
+    coffee = server.get(f"/queue?card={posted.cards()[1]['id']}")
+    for outcome in ("personal", "suspense"):
+        rejected = server.submit(coffee, "/queue", ("choice", "reject"), ("outcome", outcome))
+        coffee = server.submit(rejected, "/queue/undo")
+    code = server.get(f"/queue/{coffee.fields('card')[0]}/code")
+    assert code.status == 200 and "agents/ingest.py" in code.text
+    again = posted.cards()[1]["entry_id"]
+    assert "Stands again in the place of" in server.get(f"/books/entries/{again}").text
+
+
 def test_who_goes_back_to_a_decided_card_is_told_that_it_is_another_one(server: Server, posted: Workspace) -> None:
     first, second = server.get("/queue").fields("card")[0], posted.cards()[1]["id"]
     server.submit(server.get(f"/queue?card={first}"), "/queue", ("choice", "confirm"))

@@ -125,7 +125,11 @@ def iter_sections(books: BookFacts, card: Card) -> Iterator[CardSection]:
         (e.date.isoformat(), money.format_amount(e.amount), books.account_summary(e), e.status, e.description)
         for e in list_similar_entries(books, card)
     )
-    yield CardSection("Similar before", rows=past) if past else CardSection("Similar before", ("Nothing like it yet.",))
+    yield (
+        CardSection("Similar before", rows=past)
+        if past
+        else CardSection("Similar before", ("Nothing like it before that day.",))
+    )
 
 
 def _entry_sections(books: BookFacts, card: Card, entry: Entry) -> Iterator[CardSection]:

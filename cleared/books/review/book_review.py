@@ -21,6 +21,7 @@ from cleared.books.decisions.entry_amending import describe_changes
 from cleared.books.decisions.entry_correction import Correction, non_bank_legs, read_correction
 from cleared.books.decisions.transfer_pairing import pair_entries, settle_decided_transfers
 from cleared.books.index.journal_index import open_index
+from cleared.books.ledger.chains import RESTORES, list_links
 from cleared.books.ledger.corrections import find_corrections
 from cleared.books.ledger.entry import ZERO, Entry, entry_to_json, format_entry_id, leg_suffix, parse_entry_id
 from cleared.books.ledger.receipts import parse_receipts
@@ -230,6 +231,7 @@ def trace_entry(host: Host, snapshot: Snapshot, name: str) -> RecordOrigin | Non
         facts,
         _put_in_words(facts),
         locate_entry(host.layout, reversal) if reversal is not None else None,
+        next((target for mark, target in list_links(entry.tags) if mark == RESTORES), ""),
     )
 
 
