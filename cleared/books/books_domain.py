@@ -29,6 +29,7 @@ BOOKS: Final = Domain(
     read_lint_facts=import_when_called("cleared.books.script_rules:read_chart"),
     operation_modules=("cleared.books.book_operations",),
     job_type_modules=("cleared.books.book_jobs",),
+    find_setting_faults=import_when_called("cleared.books.bank_ledger_accounts:find_setting_faults"),
     open=import_when_called("cleared.books.books_draft:open_books_draft"),
     open_card_facts=import_when_called("cleared.books.entry_facts:open_card_facts"),
     find_sample_time=import_when_called("cleared.books.sample_files:find_open_time"),

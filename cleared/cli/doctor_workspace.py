@@ -27,6 +27,7 @@ from cleared.cli import options
 from cleared.cli.doctor_row import Row, check_space, run_check, size_text
 from cleared.domains.installed_domains import ManagedFiles
 from cleared.gate.proposals.clone_trust import list_signatories, read_identity
+from cleared.gate.proposals.setting_changes import find_setting_faults
 from cleared.git import Repository, Snapshot
 from cleared.git.commit_intent import intent_file
 from cleared.git.object_check import find_damaged_objects
@@ -79,6 +80,7 @@ def check_workspace(workspace: Path | None) -> Iterator[Row]:
         "history": lambda: check_history(host),
         "branch": lambda: check_branch(host),
         "records": lambda: check_records(host),
+        "settings": lambda: _check_settings(host),
         "backup": lambda: check_backup(host),
         "interrupted commit": lambda: _check_interrupted(host, messages if was_interrupted else []),
         "messages": lambda: _check_messages(host),
@@ -98,6 +100,16 @@ def _name_reserved(host: Host) -> str:
     """The reserved settings that are not as shipped, as a line of the ``config`` row; empty where there are none."""
     keys = list_reserved_in_use(host.config)
     return f"\nreserved, not read by cleared itself yet: {', '.join(keys)}" if keys else ""
+
+
+def _check_settings(host: Host) -> Row:
+    """Whether the settings in force can hold beside the records, whenever they were approved."""
+    with host.open_for_reading() as repo:
+        faults = find_setting_faults(host.layout, host.config, Snapshot(repo, repo.read_head()))
+    if not faults:
+        return Row("settings", "ok", "they agree with the records")
+    first = min(faults)
+    return Row("settings", "fail", "\n".join(each.message for each in faults.values()), faults[first].remedy or "")
 
 
 def _check_lock(host: Host) -> Row:

@@ -18,6 +18,7 @@ from typing import Any, NamedTuple, Protocol, TypeAlias
 from msgspec import Struct
 
 from cleared.base.effects import Effect
+from cleared.base.errors import ClearedError
 from cleared.base.file_source import FileSource
 from cleared.domains.record_audit import RecordAudit, Violation
 from cleared.domains.record_comparison import RecordComparison
@@ -278,6 +279,8 @@ class Domain(Struct, frozen=True):
     make_probe_files: Callable[[Config, date, Sequence[str], Sequence[Decimal]], Mapping[str, bytes]] = lambda *_: {}
     """Made-up files of the day before this one with these texts and amounts, as ``make_sample_files``: they show what a
     new condition of a script would do where no file of the past met it."""
+    find_setting_faults: Callable[[Layout, Config, FileSource], Mapping[str, ClearedError]] = lambda *_: {}
+    """The settings that cannot hold beside its records: key → why. They are refused when they are to be approved."""
     read_lint_facts: Callable[[Layout, FileSource], object] = lambda *_: None
     """What the lint rules look things up in, such as the accounts that there are; they find it by the domain's name."""
 

@@ -7,7 +7,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import PurePath
-from typing import Any, Final
+from typing import Any
 
 from msgspec import Struct
 
@@ -18,18 +18,15 @@ from cleared.books.bank_files.csv_guess import guess_profile
 from cleared.books.bank_files.csv_presets import load_presets
 from cleared.books.bank_files.file_reading import detect_format, read_file
 from cleared.books.bank_files.plugins import BUILT_IN
+from cleared.books.bank_ledger_accounts import find_fault
 from cleared.books.importing.bank_setup import AccountChoices, BankSetup, plan_accounts
 from cleared.books.ledger.bank_row import ParsedFile
-from cleared.books.ledger.transfers import CLEARING_ACCOUNT
 from cleared.books.queries import read_accounts
 from cleared.changes.host import Host
 from cleared.workspace.settings.bank_section import CsvProfile
 from cleared.workspace.settings.editing import set_value
 from cleared.workspace.settings.entry_editing import add_bank_account, add_profile
 from cleared.workspace.settings.model import Config
-
-_HELD: Final = ("asset", "liability")
-"""What an account of the books can be that stands for one of a bank."""
 
 
 class Understanding(Struct, frozen=True):
@@ -96,13 +93,12 @@ def plan_file(host: Host, name: str, parsed: ParsedFile, config: Config, choices
 
 
 def _refuse_ledger_account(config: Config, known: Mapping[str, Any] | None, number: int) -> None:
-    """Raises ``UsageError`` where a bank account cannot have this account of the books: expenses or equity would be
-    taken for what the bank holds, and of two banks on one account neither agrees with its statement. ``known``: the
+    """Raises ``UsageError`` where a bank account cannot have this account of the books: of two banks on one account
+    neither agrees with its statement. ``known``: the
     account, if the chart has it."""
-    if known is not None and (known["account_type"] not in _HELD or number == CLEARING_ACCOUNT):
-        kind = "between your own accounts" if number == CLEARING_ACCOUNT else known["account_type"]
+    if known is not None and (fault := find_fault(number, known["account_name"], known["account_type"])):
         raise UsageError(
-            f"account {number} {known['account_name']} ({kind}) cannot be a bank account’s",
+            fault,
             remedy="Take the number of an asset or a liability that is one, or of none that is there: it is made then.",
         )
     for other in config.bank_accounts:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from pathlib import Path
 
@@ -265,6 +266,24 @@ def test_a_bank_account_has_no_account_of_the_books_that_is_something_else(
     file.write_text("Day,What,Sum\n2025-01-31,RENT,-4.00\n")
     with unchanged(ws):
         refused(ws("bank", "add", str(file), "--id", "more", "--ledger-account", number, "--yes"), 2, said)
+
+
+def test_no_setting_makes_an_expense_a_bank_account(ws: Workspace) -> None:
+    """By command or by hand; what was approved before anybody looked is named by doctor."""
+    key, said = "bank_accounts.checking.ledger_account", "Meals (expense) cannot be a bank account’s"
+    with unchanged(ws):
+        refused(ws("config", "set", key, "5070"), 3, said)
+    before = ws.read("config.yaml")
+    ws.put("config.yaml", before.replace("ledger_account: 1010", "ledger_account: 5070", 1))
+    assert ws.read("config.yaml") != before
+    refused(ws("config", "approve"), 3, said)
+    ws.put("config.yaml", before)
+    ws.ok("config", "set", key, "1020")
+    assert "they agree with the records" in ws("doctor").out
+    chart = "accounts/chart-of-accounts.csv"
+    ws.put(chart, re.sub(r"(?m)^(1020,[^,]*,)asset", r"\1expense", ws.read(chart)))
+    ws.commit(chart)
+    assert "cannot be a bank account’s" in ws("doctor").out
 
 
 def test_cards_that_state_one_day_and_a_mostly_empty_memo() -> None:
