@@ -356,6 +356,17 @@ def test_a_page_whose_session_has_ended_leads_to_signing_in(visit: Visit) -> Non
     expect(page.get_by_role("heading", name="Sign in")).to_be_visible()
 
 
+def test_an_open_page_says_while_the_server_is_not_reached(visit: Visit) -> None:
+    page = visit.open(service_workers="block")
+    for address in ("**/live", "**/healthz"):
+        page.route(address, lambda route: route.abort("connectionrefused"))
+    visit.go(page, "/queue")
+    expect(page.get_by_text("The server is not reached")).to_be_visible()
+    for address in ("**/live", "**/healthz"):
+        page.unroute(address)
+    expect(page.get_by_text("The server is not reached")).to_be_hidden(timeout=30_000)
+
+
 def test_the_keys_of_a_page_are_listed_and_enter_takes_the_only_account(visit: Visit, posted: Workspace) -> None:
     page = visit.open("/queue")
     press(page, "?")

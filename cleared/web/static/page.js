@@ -179,6 +179,9 @@ function watch() {
   const main = document.getElementById("main");
   if (!main || !main.dataset.live || !window.EventSource) return;
   let first = true;
+  const away = document.createElement("p");
+  away.className = "message problem";
+  away.textContent = "The server is not reached: there is no connection, or it does not run. What stands here may be old.";
   const events = new EventSource(main.dataset.live);
   const isBegun = "details[open], [data-begun], form[data-sent], form[data-passkey], input:focus, select:focus, "
     + "textarea:focus, textarea:not(:placeholder-shown)";
@@ -209,10 +212,12 @@ function watch() {
   events.addEventListener("step", () => { if (document.querySelector("[data-steps]") && !busy()) refresh(); });
   events.addEventListener("end", () => location.reload()); // signed out, here or by time
   events.onerror = async () => { // the browser tries again by itself, but for what answers with no stream
-    if (events.readyState !== EventSource.CLOSED) return;
-    const answer = await fetch(location.href).catch(() => null);
-    if (answer?.redirected) location.reload(); // to signing in: the server was started anew, say
+    const isOver = events.readyState === EventSource.CLOSED;
+    const answer = await fetch(isOver ? location.href : "/healthz").catch(() => null);
+    if (!answer) document.querySelector(".messages")?.append(away);
+    else if (isOver && answer.redirected) location.reload(); // to signing in: the server was started anew, say
   };
+  events.onopen = () => away.remove();
   window.addEventListener("pagehide", () => events.close());
 }
 
