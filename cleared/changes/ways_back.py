@@ -14,7 +14,7 @@ _NO_ACT: Final = ("log:", "event:", "task:", "init:", "agree:", "recover:", "tes
 _ACTS: Final = (
     Act(r"confirm: commit ", "acceptance", "It stays on record (cleared check)."),
     Act(r"void: run (\S+)", "revert", "Do again what it took back: cleared agent run, cleared import.", True),
-    Act(r"agent: (\S+) disabled", "switch", "cleared agent enable NAME"),
+    Act(r"agent: (\S+) disabled", "switch", "Take it back: cleared agent enable NAME."),
     Act(r"agent: (\S+) enabled", "switch", ""),
     Act(r"agent: (\S+) rolled back to ", "version", ""),
     Act(
@@ -26,7 +26,7 @@ _ACTS: Final = (
     Act(r"agent: P\S+ rejected: ", "proposal", "Propose it again: cleared agent propose."),
     Act(r"agent: P\S+ is stale", "stale", ""),
     Act(r"agent: these books ", "id", "It stays: cleared trust."),
-    Act(r"config: passkey of .* added", "passkey", "cleared passkey remove NAME"),
+    Act(r"config: passkey of .* added", "passkey", "Take it back: cleared passkey remove NAME."),
     Act(r"config: passkey of .* removed", "passkey", "Add it again: cleared passkey add."),
     Act(r"config: ", "setting", "Set what was there before: cleared config set KEY VALUE."),
 )

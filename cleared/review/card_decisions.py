@@ -98,7 +98,7 @@ def reject_cards(
     that posts a bank line needs one: ``duplicate`` (of entry ``of``), ``personal`` (a draw) or ``suspense`` (it waits).
     """
     if not reason.strip():
-        raise UsageError("rejecting needs a reason", remedy='Pass --reason "…".')
+        raise UsageError("rejecting needs a reason", remedy="Pass --reason ….")
     if outcome is not None and outcome not in OUTCOMES:
         raise UsageError(f"{outcome!r} is no outcome", remedy=f"One of {', '.join(OUTCOMES)}.")
     one_line = " ".join(reason.split())[:500]

@@ -111,6 +111,7 @@ _FOR_SCRIPTS: Final = r"\s*In a script: cleared [^\n.“\"']*\.?"
 FIELDS: Final = {
     "--despite REASON": "“All the same, because”",
     "--outcome duplicate --of ENTRY": "“Duplicate”",
+    "--of ENTRY": "“A duplicate of”",
     "--outcome personal": "“Personal”",
     "--outcome suspense": "“Not clear”",
     "--line ACCOUNT=AMOUNT": "“Several accounts”",
@@ -122,6 +123,7 @@ FIELDS: Final = {
     "--with-pending": "“Although decisions wait”",
     "--filed": "“Filed with the authorities”",
     "--on": "“First day without entries”",
+    "Pass --reason": "Fill in “Why”",
     "--reason": "“Why”",
     "--mixed": "“Amounts of both signs are meant”",
     "--balance": "“What the statement says”",

@@ -41,6 +41,11 @@ def test_texts_of_commands_lead_to_pages() -> None:
     assert ">Queue</a>), or" in told("Decide about these (cleared queue list), or close all the same."), "a sentence"
     assert told("from the next year on: --on 2026-01-01.").endswith("“First day without entries” 2026-01-01.")
     assert told("say --outcome personal (a draw), or --reason …") == "say “Personal” (a draw), or “Why”"
+    assert told("rejecting needs a reason: Pass --reason ….").endswith(": Fill in “Why”.")
+    assert told("a duplicate of which entry? --of ENTRY, one that stands.").endswith(
+        "“A duplicate of”, one that stands."
+    )
+    assert told("Make room on it, then run the command again.") == "Make room on it, then try it again."
     numbered = "then type P3. In a script: cleared agent approve P3-39ec6bbd"
     assert told(numbered) == "then type P3." and told("cleared agent approve P3-39ec6bbd") == way("/queue", "Queue")
 

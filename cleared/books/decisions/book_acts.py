@@ -32,13 +32,13 @@ BOOK_ACTS: Final = (
         "cleared reconcile ACCOUNT --date DATE --withdraw REASON",
     ),
     Act(r"confirm: (\d+) of ([\d-]+) is not reconciled any more", "reconciliation", ""),
-    Act(r"confirm: kept ", "receipt", "cleared receipt remove NAME"),
+    Act(r"confirm: kept ", "receipt", "Take it back: cleared receipt remove NAME."),
     Act(r"correct: removed the receipt ", "receipt", ""),
-    Act(r"confirm: (\S+) has the receipt ", "link", "cleared receipt unlink NAME ENTRY"),
+    Act(r"confirm: (\S+) has the receipt ", "link", "Take it back: cleared receipt unlink NAME ENTRY."),
     Act(r"correct: (\S+) has not the receipt ", "link", ""),
-    Act(r"accounts: add (\d+)", "account", "cleared accounts close N"),
+    Act(r"accounts: add (\d+)", "account", "Take it back: cleared accounts close N."),
     Act(r"accounts: rename ", "account name", "Rename it again: cleared accounts rename N NAME."),
-    Act(r"accounts: close (\d+)", "closed account", "cleared accounts reopen N"),
+    Act(r"accounts: close (\d+)", "closed account", "Take it back: cleared accounts reopen N."),
     Act(r"accounts: reopen (\d+)", "closed account", ""),
 )
 

@@ -137,7 +137,7 @@ def reject_proposal(host: Host, text: str, reason: str) -> ProposalOutcome:
     """
     refuse_in_job()
     if not reason.strip():
-        raise UsageError("rejecting needs a reason", remedy='Pass --reason "…": whoever proposes next reads it.')
+        raise UsageError("rejecting needs a reason", remedy="Pass --reason …: whoever proposes next reads it.")
     rejected: list[Proposal] = []
 
     def stage_rejection(decision_context: DecisionContext) -> Decision:
