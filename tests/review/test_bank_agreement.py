@@ -89,6 +89,7 @@ def test_b21_what_agrees_is_recorded_shown_and_checked(ws: Workspace) -> None:
         ws.ok(*words, "--dry-run")
         assert ws("reconcile", "1010", "--date", "2025-01-31", "--balance", "2446.41").code == 1
         refused(ws("reconcile", "1010", "--date", "2025-02-11", "--balance", "2446.40"), 3, "is not over yet")
+        refused(ws("reconcile", "1010", "--date", "0001-01-01", "--balance", "0"), 3, "the books have no entry by")
     assert ws.json(*words)["commit"] == ws.head()
     with unchanged(ws):
         assert ws.json(*words)["commit"] is None, "on record already"

@@ -24,7 +24,8 @@ def record_agreement(host: Host, account: int, day: date, stated: Decimal) -> st
     """Record that the account held ``stated`` at the end of a day, by the bank and by the books; the commit, None where
     that is on record already.
 
-    Raises ``PolicyError`` where the books do not agree, for a day that is not over, and inside a job.
+    Raises ``PolicyError`` where the books do not agree, for a day that is not over or before all entries, and inside
+    a job.
     """
     refuse_in_job()
 
@@ -33,6 +34,8 @@ def record_agreement(host: Host, account: int, day: date, stated: Decimal) -> st
         if day > context.today:
             raise PolicyError(f"{day} is not over yet", remedy="Reconcile with the statement of a day that is past.")
         index = open_index(host.layout, decision_context.snapshot, host.decimal_places)
+        if (day.year, day.month) < min(index.months, default=(day.year, day.month + 1)):
+            raise PolicyError(f"the books have no entry by {day}", remedy="Reconcile with a statement of their time.")
         facts = read_facts(host, index, bank, account)
         if facts.compare(StatedBalance(day, stated)):
             booked = facts.balance_on(day)
