@@ -189,10 +189,11 @@ def next_card(quick: bool) -> Result:
     """The page of the queue after a decision, which is another request; and the memory over many of them."""
     count = 3 if quick else DECISIONS
     with _serve(copy(_open_books().root)) as (pid, browser):
-        memory = []
+        memory, left = list[float](), list[str]()
         browser.send("GET", _QUEUE)
 
         def decide() -> float:
+            memory.append(_resident(pid))  # nobody has asked for a moment
             body = browser.send("GET", _QUEUE)[1]
             fields = {
                 name: re.findall(rf'name="{name}" value="([^"]*)"', body)[0] for name in ("token", "card", "digest")
@@ -200,11 +201,13 @@ def next_card(quick: bool) -> Result:
             status, _ = browser.send("POST", _QUEUE, {**fields, "choice": "confirm"})
             assert status == 303, status
             took = _ask(pid, browser, _QUEUE)
-            memory.append(_resident(pid))
+            left.append(re.findall(r"([\d,]+) cards to decide", body)[0])
             return took
 
         spent = take_paced(decide, count)
-    early = max(memory[: max(1, count // 6)])
+        memory.append(_resident(pid))
+        assert len({*left}) == count, "a decision was refused"
+    early = max(memory[: max(1, count // 6) + 1])
     return judge_time(
         f"the next card after a decision, {ROWS:,} entries, processor time",
         spent,

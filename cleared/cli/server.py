@@ -10,6 +10,7 @@ from typing import Annotated, Any
 
 import typer
 
+from cleared.base.garbage import give_memory_back
 from cleared.base.terminal import print_json, print_line, print_message
 from cleared.cli.machine_errors import as_refusal
 from cleared.cli.options import JsonOption, WorkspaceOption, chosen_workspace, open_host
@@ -103,7 +104,17 @@ def make_server(
 ) -> PageServer:
     """The server of these workspaces, with the program's own way to open them."""
     opening = partial(open_host, tell=_say_nothing)
-    return PageServer(roots, opening, as_refusal, port, exposure, type_code=code, has_link=has_link, fleet=fleet)
+    return PageServer(
+        roots,
+        opening,
+        as_refusal,
+        port,
+        exposure,
+        type_code=code,
+        has_link=has_link,
+        fleet=fleet,
+        tidy_up=give_memory_back,
+    )
 
 
 def _say_nothing(text: str) -> None:

@@ -51,6 +51,7 @@ from cleared.web.page_rendering import go_to, render_error, render_page
 from cleared.web.passkey_invitations import InvitationCodes
 from cleared.web.passkey_options import Challenges, SignInQuestions
 from cleared.web.program_requests import Refused, program_endpoint, render_refusal
+from cleared.web.quiet_times import QuietTimes
 from cleared.web.request_guard import BodyRefused, Receive, RequestGuard, Scope, Send
 from cleared.web.site import Site
 from cleared.web.static_files import PageFiles
@@ -67,6 +68,7 @@ def make_application(
     is_ending: Callable[[], bool],
     explain_fault: ExplainFault,
     invitation_codes: InvitationCodes,
+    quiet_times: QuietTimes,
     scheme: str = "http",
     fleet: FleetPages | None = None,
 ) -> RequestGuard:
@@ -98,7 +100,7 @@ def make_application(
     app.router.redirect_slashes = False
     app.state.read_sites, app.state.access = read_sites, access
     app.state.challenges, app.state.sign_in_questions = Challenges(), SignInQuestions()
-    app.state.invitation_codes = invitation_codes
+    app.state.invitation_codes, app.state.quiet_times = invitation_codes, quiet_times
     app.state.is_secure, app.state.streams, app.state.is_ending = scheme == "https", 0, is_ending
     app.state.explain_fault, app.state.waiters, app.state.fleet = explain_fault, 0, fleet
     return RequestGuard(app, hosts, _PROGRAM_PATH, scheme)

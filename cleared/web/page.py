@@ -78,7 +78,7 @@ def page(handler: Handler) -> Endpoint:
                 return go_to("/login")
             if request.method == "POST" and request.app.state.fleet is not None:
                 await run_in_threadpool(_refuse_reader, site, session)
-            with site.answering():
+            with request.app.state.quiet_times.answering():
                 response = await run_in_threadpool(handler, PageRequest(request, site, session, form))
             if response.status_code == 303 and form.get(FIELD):
                 address = response.headers["location"]

@@ -15,13 +15,13 @@ from pathlib import Path
 from typing import Any, Final
 
 from cleared.base.errors import ClearedError, UsageError
-from cleared.base.garbage import collect_often
 from cleared.base.terminal import print_message
 from cleared.changes.host import Host
 from cleared.web.access import Access
 from cleared.web.exposure import Exposure, refuse_exposure
 from cleared.web.fleet_pages import FleetPages
 from cleared.web.passkey_invitations import InvitationCodes
+from cleared.web.quiet_times import QuietTimes
 from cleared.web.running_servers import noted_server, take_link
 from cleared.web.site import Site
 from cleared.workspace.loopback_listener import ADDRESS, open_listener
@@ -48,7 +48,8 @@ class PageServer:
 
     Raises ``BusyError`` where the port is taken, ``UsageError`` for two workspaces of one name, ``PolicyError`` where
     it may not be reached from elsewhere as asked, ``ClearedError`` where a workspace cannot be opened. ``has_link``:
-    whether it prints a link, or a code, when it starts. ``fleet``: where they are the workspaces of one.
+    whether it prints a link, or a code, when it starts. ``fleet``: where they are the workspaces of one. ``tidy_up``
+    is called when nobody waits for an answer, once somebody has.
     """
 
     def __init__(
@@ -62,6 +63,7 @@ class PageServer:
         type_code: bool = False,
         has_link: bool = True,
         fleet: FleetPages | None = None,
+        tidy_up: Callable[[], None] | None = None,
     ) -> None:
         from cleared.web.application import make_application
         from cleared.web.http_server import HttpServer
@@ -74,7 +76,7 @@ class PageServer:
         hosts = [site.open_host() for site in self._sites.values()]
         refuse_exposure(exposure, hosts)
         self._type_code, self._has_link = type_code, has_link
-        self._server = HttpServer()
+        self._server, self._quiet_times, self._tidy_up = HttpServer(), QuietTimes(), tidy_up
         self._listener = open_listener(port, _MAX_WAITING, exposure.address)
         bound = self._listener.port
         # Nobody is invited at an address of this machine that is not this server's.
@@ -88,6 +90,7 @@ class PageServer:
             lambda: self._server.is_ending,
             explain_fault,
             InvitationCodes(self._start),
+            self._quiet_times,
             scheme=exposure.scheme,
             fleet=fleet,
         )
@@ -111,24 +114,32 @@ class PageServer:
         if gone is not None:
             gone.chat.end()
 
-    def serve(self, on_ready: OnReady, on_settled: Callable[[], None] | None = None) -> None:
-        """Answer until ``end`` is called; ``on_ready`` gets address, link and code once it does, ``on_settled`` is
-        called once what is read ahead is read."""
-        begin = partial(self._begin, on_ready, on_settled)
+    def serve(self, on_ready: OnReady) -> None:
+        """Answer until ``end`` is called; ``on_ready`` gets address, link and code once it does."""
         inviting = noted_server(self._listener.port, self._start, self.url) if self._start else nullcontext()
         try:
             with self._listener, inviting:
-                self._server.serve(self._app, self._listener, begin, self._exposure.tls)
+                self._server.serve(self._app, self._listener, partial(self._begin, on_ready), self._exposure.tls)
         finally:
             for site in self._sites.values():
                 site.chat.end()
 
-    def _begin(self, on_ready: OnReady, on_settled: Callable[[], None] | None) -> None:
-        """Say that it answers, and get ready for the first pages meanwhile."""
+    def _begin(self, on_ready: OnReady) -> None:
+        """Say that it answers, and use meanwhile that nobody asks."""
         on_ready(self._report_ready())
-        threading.Thread(
-            target=_read_ahead, args=([*self._sites.values()], on_settled), name="read-ahead", daemon=True
-        ).start()
+        threading.Thread(target=self._use_quiet_times, name="quiet-times", daemon=True).start()
+
+    def _use_quiet_times(self) -> None:
+        """Get ready for the first pages, then tidy up after others."""
+        from cleared.web.page_rendering import compile_templates
+
+        for site in [*self._sites.values()]:
+            site.read_ahead(self._quiet_times.wait_until_quiet)
+        compile_templates()
+        while self._tidy_up is not None:
+            self._tidy_up()
+            self._quiet_times.wait_for_use()
+            self._quiet_times.wait_until_quiet()
 
     def end(self) -> None:
         """Answer what is being answered, and end; called again, do not wait for that. From any thread."""
@@ -151,20 +162,10 @@ class PageServer:
         return {"url": self.url, "link": link, "code": code}
 
 
-def _read_ahead(sites: Sequence[Site], on_settled: Callable[[], None] | None) -> None:
-    from cleared.web.page_rendering import compile_templates
-
-    for site in sites:
-        site.read_ahead()
-    compile_templates()
-    if on_settled is not None:
-        on_settled()
-
-
 def serve_pages(server: PageServer, on_ready: OnReady) -> None:
     """Serve until SIGTERM or Ctrl-C; a second one does not wait for open requests."""
     with ended_by_signals(server.end):
-        server.serve(on_ready, collect_often)  # what it reads at its start stays, and is no garbage
+        server.serve(on_ready)
 
 
 @contextmanager

@@ -131,7 +131,8 @@ async def work_for_program(request: Request, function: Callable[[], _T]) -> _T:
     state = request.app.state
     if not hasattr(state, "call_limiter"):  # it belongs to the loop that answers
         state.call_limiter = CapacityLimiter(MAX_CALLS)
-    return await to_thread.run_sync(function, limiter=state.call_limiter)
+    with state.quiet_times.answering():
+        return await to_thread.run_sync(function, limiter=state.call_limiter)
 
 
 def render_refusal(refusal: Refused) -> Response:

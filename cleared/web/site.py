@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager, suppress
+from collections.abc import Callable, Mapping
+from contextlib import ExitStack, suppress
 from datetime import UTC, tzinfo
 from itertools import islice
 from typing import Any, Final, TypeVar
@@ -57,10 +57,6 @@ class Decided(Struct, frozen=True):
 
 
 _MAX_TITLE: Final = 60
-_PATIENCE: Final = 30.0
-"""Seconds for which reading ahead waits, at most, until nobody waits for a page."""
-_QUIET: Final = 0.5
-"""Seconds without anybody who asks before something is read ahead: who comes at the start waits for one page alone."""
 
 
 class Site:
@@ -84,7 +80,6 @@ class Site:
         self.unknown_files = UnknownFiles()
         self._executor = ActionExecutor(HostCache(open_workspace))
         self._reading = threading.Lock()
-        self._waiting, self._asked = threading.Condition(), 0
         self._passkeys: tuple[tuple[str, object], list[Passkey]] | None = None
         self._queue: tuple[tuple[str, object], QueueSnapshot] | None = None
         self._recalled: dict[str, tuple[tuple[str, object], Any]] = {}
@@ -153,35 +148,16 @@ class Site:
         value: _T = kept[1]
         return value
 
-    @contextmanager
-    def answering(self) -> Iterator[None]:
-        """Somebody waits for a page meanwhile."""
-        with self._waiting:
-            self._asked += 1
-            self._waiting.notify_all()
-        try:
-            yield
-        finally:
-            with self._waiting:
-                self._asked -= 1
-                self._waiting.notify_all()
-
-    def read_ahead(self) -> None:
+    def read_ahead(self, wait_until_quiet: Callable[[], None]) -> None:
         """Read what the first page of the queue takes, before anybody asks for it; and while nobody waits."""
         with suppress(Exception):  # whoever asks is told
-            self._wait_until_free()
+            wait_until_quiet()
             queue = self.read_queue()
             for card in islice(queue.cards, 1):
-                self._wait_until_free()
+                wait_until_quiet()
                 show_card(queue, card)
-            self._wait_until_free()
+            wait_until_quiet()
             self.read_last_act()
-
-    def _wait_until_free(self) -> None:
-        with self._waiting:
-            while self._waiting.wait_for(lambda: self._asked, _QUIET):
-                if not self._waiting.wait_for(lambda: not self._asked, _PATIENCE):
-                    return
 
     def read_last_act(self) -> LastAct | None:
         """What undo would take back; looked for again only when there is another commit."""
