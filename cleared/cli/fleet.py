@@ -44,6 +44,7 @@ from cleared.service.fleet.object_store import FileStore
 from cleared.service.fleet.owner_statements import read_workers
 from cleared.service.fleet.worker import FleetWorker, introduce_worker
 from cleared.service.fleet.worker_home import forget_workspace
+from cleared.service.fleet.workspace_job import TURN_SECONDS
 from cleared.service.unit_file import STOP_SECONDS
 from cleared.trust.person_only import refuse_in_job
 from cleared.web import page_server
@@ -262,6 +263,10 @@ def run_worker(
         float,
         typer.Option("--patience", metavar="SECONDS", min=1, help="Silence after which another worker counts as dead."),
     ] = PATIENCE,
+    turn: Annotated[
+        float,
+        typer.Option("--turn", metavar="SECONDS", min=0, help="After so long a job lets other workspaces go on."),
+    ] = TURN_SECONDS,
 ) -> None:
     """Serve the workspaces of the fleet; any number of these, on any machine. Ctrl-C ends it after its jobs.
 
@@ -272,9 +277,8 @@ def run_worker(
     fleet_home.require_packages()
     clock = read_clock()
     instant = os.environ.get("CLEARED_CLOCK")
-    FleetWorker(
-        fleet_home.read_fleet(), clock, concurrency=concurrency, once=once, patience=patience, instant=instant
-    ).run()
+    fleet = fleet_home.read_fleet()
+    FleetWorker(fleet, clock, concurrency=concurrency, once=once, patience=patience, turn=turn, instant=instant).run()
 
 
 @app.command("server")

@@ -6,16 +6,19 @@ tell names, places and times, never arguments or results: those are the books.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from datetime import datetime
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Final
 
+from cleared.base.clock import Clock
 from cleared.base.errors import UsageError
 from cleared.runs.attempt import Attempt
 from cleared.runs.outcome import RunResult
 
 if TYPE_CHECKING:
+    from opentelemetry.context import Context
     from opentelemetry.sdk.trace import TracerProvider
 
 ENDPOINT_VARIABLES: Final = ("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "OTEL_EXPORTER_OTLP_ENDPOINT")
@@ -30,15 +33,17 @@ class SpanExporter:
     def __init__(self, provider: TracerProvider) -> None:
         self._provider = provider
         self._tracer = provider.get_tracer("cleared")
+        self._job: Context | None = None
 
     @classmethod
-    def from_environment(cls, environment: Mapping[str, str]) -> SpanExporter | None:
+    def from_environment(cls, environment: Mapping[str, str], workspace: str = "") -> SpanExporter | None:
         """Spans as the environment says; None where it names no collector, or ``OTEL_SDK_DISABLED`` is set.
+        ``workspace``: its name, in a fleet.
 
         Raises ``UsageError`` where the packages are missing.
         """
-        named = any(environment.get(name) for name in ENDPOINT_VARIABLES)
-        if not named or environment.get("OTEL_SDK_DISABLED", "").lower() == "true":
+        has_collector = any(environment.get(name) for name in ENDPOINT_VARIABLES)
+        if not has_collector or environment.get("OTEL_SDK_DISABLED", "").lower() == "true":
             return None
         try:
             from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
@@ -51,9 +56,26 @@ class SpanExporter:
                 remedy="In the checkout: pip install '.[otel]'; or unset it.",
             ) from None
         service = {} if environment.get("OTEL_SERVICE_NAME") else {"service.name": "cleared"}
-        provider = TracerProvider(resource=Resource.create(service))
+        named = {"cleared.workspace": workspace} if workspace else {}
+        provider = TracerProvider(resource=Resource.create({**service, **named}))
         provider.add_span_processor(BatchSpanProcessor(OTLPSpanExporter(timeout=10)))
         return cls(provider)
+
+    @contextmanager
+    def spanning(self, name: str, clock: Clock, about: Mapping[str, str]) -> Iterator[None]:
+        """A span over what is done meanwhile, in which the runs and spans of that lie."""
+        from opentelemetry import trace
+
+        before = self._job
+        span = self._tracer.start_span(
+            name, context=before, start_time=_epoch_nanoseconds(clock.now()), attributes=about
+        )
+        self._job = trace.set_span_in_context(span)
+        try:
+            yield
+        finally:
+            self._job = before
+            span.end(_epoch_nanoseconds(clock.now()))
 
     def record_run(self, attempt: Attempt, result: RunResult) -> None:
         """The spans of a run that has ended."""
@@ -78,7 +100,10 @@ class SpanExporter:
         if result.commits:
             about["cleared.commit"] = result.commits[0]
         run = self._tracer.start_span(
-            f"run {result.agent}", start_time=to_nanoseconds(attempt.started), attributes=about
+            f"run {result.agent}",
+            context=self._job,
+            start_time=to_nanoseconds(attempt.started),
+            attributes=about,
         )
         if result.error is not None:
             run.set_status(trace.StatusCode.ERROR, host.redactor.redact_text(str(result.error))[:1_000])

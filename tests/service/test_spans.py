@@ -2,42 +2,22 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 from harness import Workspace, refused
 from running import Up, eventually
+from span_collector import collecting
 
 SECRET = "sk-very-secret-1234"
 
 
-class Collector(BaseHTTPRequestHandler):
-    """Keeps what is posted; the packets are protobuf, in which texts stand as they are."""
-
-    received: list[bytes] = []  # noqa: RUF012  (one server at a time)
-
-    def do_POST(self) -> None:
-        self.received.append(self.rfile.read(int(self.headers["Content-Length"])))
-        self.send_response(200)
-        self.end_headers()
-
-    def log_message(self, format: str, *args: object) -> None:
-        return
-
-
 @pytest.fixture
 def collector(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[bytes]]:
-    Collector.received.clear()
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Collector)
-    threading.Thread(target=server.serve_forever, daemon=True).start()
-    monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", f"http://127.0.0.1:{server.server_port}")
-    monkeypatch.setenv("OTEL_EXPORTER_OTLP_COMPRESSION", "none")
-    monkeypatch.setenv("OTEL_BSP_SCHEDULE_DELAY", "100")
-    yield Collector.received
-    server.shutdown()
-    server.server_close()
+    with collecting() as (variables, received):
+        for name, value in variables.items():
+            monkeypatch.setenv(name, value)
+        yield received
 
 
 def test_runs_and_their_calls_are_spans_without_what_is_in_the_books(

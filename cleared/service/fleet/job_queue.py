@@ -89,6 +89,18 @@ def ask_for_job(app: App, workspace: str, kind: JobKind, key: str, version: int 
     return True
 
 
+def drop_waiting_jobs(database: FleetDatabase, workspace: str) -> None:
+    """A job begins, which does all that waits in its workspace. The others that were asked for need not be done: one
+    that has a thousand files would keep all other workspaces waiting."""
+    database.run(
+        "DELETE FROM procrastinate_jobs WHERE lock = %s AND task_name = %s AND status = 'todo' "
+        "AND queue_name = ANY (%s)",
+        workspace,
+        TASK,
+        list_queues(),
+    )
+
+
 def apply_schema(url: str) -> None:
     """Make procrastinate's tables, where there are none."""
     from procrastinate import SyncPsycopgConnector

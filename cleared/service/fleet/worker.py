@@ -33,7 +33,7 @@ from cleared.service.fleet.job_queue import (
 )
 from cleared.service.fleet.owner_statements import read_workers, require_trusted_worker
 from cleared.service.fleet.temporary_folder import mark_folder
-from cleared.service.fleet.workspace_job import JobOrder, do_job
+from cleared.service.fleet.workspace_job import TURN_SECONDS, JobOrder, do_job
 from cleared.trust.keys import run_key, run_public_key
 from cleared.workspace.location import cleared_home
 
@@ -59,10 +59,11 @@ class FleetWorker:
         concurrency: int = 1,
         once: bool = False,
         patience: float = PATIENCE,
+        turn: float = TURN_SECONDS,
         instant: str | None = None,
     ) -> None:
         self._fleet, self._clock, self._instant = fleet, clock, instant
-        self._concurrency, self._once, self._patience = concurrency, once, patience
+        self._concurrency, self._once, self._patience, self._turn = concurrency, once, patience, turn
         self._processes: Any = multiprocessing.get_context("forkserver")
         self._processes.set_forkserver_preload(list(_PRELOADED))
         self._folder = fleet_folder()
@@ -212,7 +213,8 @@ class FleetWorker:
 
     async def _do_job(self, workspace: str, kind: JobKind, key: str) -> None:
         """A process for each job: what it knows of one workspace's secrets ends with it."""
-        order = JobOrder(self._fleet, str(self._folder), str(cleared_home()), workspace, kind, key, self._instant)
+        home, instant = str(cleared_home()), self._instant
+        order = JobOrder(self._fleet, str(self._folder), home, workspace, kind, key, instant, self._turn)
         process = self._processes.Process(target=run_in_process, args=(order,), name=f"job of {workspace}")
         await asyncio.to_thread(process.start)
         await asyncio.to_thread(process.join)

@@ -37,7 +37,7 @@ from cleared.service.fleet.fleet_home import CLONES, Fleet, check_name
 from cleared.service.fleet.fleet_records import DroppedFile, JobOutcome, Request, WorkspaceRecord
 from cleared.service.fleet.fleet_tables import VERSION
 from cleared.service.fleet.job_calls import JobCalls
-from cleared.service.fleet.job_queue import JobKind, ask_for_job, count_outcome, open_queue
+from cleared.service.fleet.job_queue import JobKind, ask_for_job, count_outcome, drop_waiting_jobs, open_queue
 from cleared.service.fleet.object_store import FileStore
 from cleared.service.fleet.owner_statements import (
     WorkersStatement,
@@ -76,7 +76,8 @@ _OFTEN_FAILED: Final = 2
 
 class JobOrder(Struct, frozen=True):
     """What a worker tells the process of a job. ``folder``: where clones lie; ``home``: where the worker's key lies;
-    ``instant``: what time it is, where it does not go by the machine's clock."""
+    ``instant``: what time it is, where it does not go by the machine's clock. ``turn_seconds``: after so long it lets
+    other workspaces have their turn."""
 
     fleet: Fleet
     folder: str
@@ -85,6 +86,7 @@ class JobOrder(Struct, frozen=True):
     kind: JobKind
     key: str
     instant: str | None = None
+    turn_seconds: float = TURN_SECONDS
 
 
 class PushedMeanwhile(Exception):
@@ -103,6 +105,7 @@ def do_job(order: JobOrder, say: Callable[[str], None]) -> None:
             leave_to_newer(order, record)
             say(f"{order.workspace}: a newer worker has served it, so its job waits for one (cleared fleet upgrade)")
             return
+        drop_waiting_jobs(database, order.workspace)
         try:
             count_outcome(database, WorkspaceJob(database, order, clock, say).serve_workspace(record))
         except (ClearedError, OSError, sqlite3.Error) as error:
@@ -136,7 +139,8 @@ class WorkspaceJob:
         self._waiting: list[DroppedFile] = []
         self._calls = JobCalls(database, order.workspace)
         self._store: FileStore | None = None
-        self._pushed = ""
+        self._spans: SpanExporter | None = None
+        self._pushed = self._began_at = ""
 
     def _say(self, text: str) -> None:
         self._tell(f"{self._order.workspace}: {text}")
@@ -202,15 +206,17 @@ class WorkspaceJob:
     ) -> None:
         known = KnownHistory(record.head, workers.revoked, said.rewritten)
         clone.make_if_missing(known, anew=record.failures >= _OFTEN_FAILED)
-        spans = SpanExporter.from_environment(os.environ)
+        spans = self._spans = SpanExporter.from_environment(os.environ, said.name)
         with (
             ExitStack() as ending,
             WorkspaceActions(clone.root, self._open_host, spans.record_run if spans is not None else None) as actions,
         ):
             if spans is not None:
                 ending.callback(spans.close)
+                about = {"cleared.job.kind": self._order.kind, "cleared.job.key": self._order.key}
+                ending.enter_context(spans.spanning(f"job of {said.name}", self._clock, about))
             host = actions.open_host()
-            self._pushed = clone.follow_pushed(host, known)
+            self._pushed = self._began_at = clone.follow_pushed(host, known)
             host.close()
             host = actions.open_host()  # other settings may be in force
             state_dir = host.layout.state_dir
@@ -257,9 +263,11 @@ class WorkspaceJob:
         """Do what is due; when there is something to do again."""
         answered = threading.Event()
         actions.on_answered = answered.set
+        until = time.monotonic() + self._order.turn_seconds
         for request in self._database.list_requests(self._order.workspace):
             self._run_request(service, clone, request)
-        until = time.monotonic() + TURN_SECONDS
+            if time.monotonic() > until:
+                return self._clock.now()
         while True:
             worked = service.run_step()
             if service.problem is not None:
@@ -292,14 +300,17 @@ class WorkspaceJob:
     def _push(self, host: Host, clone: WorkerClone) -> None:
         """What was done is pushed, and then written down. Raises ``PushedMeanwhile`` where somebody was faster."""
         with host.open_for_reading() as repo:
-            is_new = repo.read_head() != self._pushed
-        if is_new:
-            self._push_new(host, clone)
+            head = repo.read_head()
+        if head != self._pushed:
+            self._push_new(host, clone, head)
         self._settle_files()
         self._problems += self._calls.save_results(self._store, self._clock.now())
 
-    def _push_new(self, host: Host, clone: WorkerClone) -> None:
-        head, is_there = clone.push_head(host)
+    def _push_new(self, host: Host, clone: WorkerClone, head: str) -> None:
+        with ExitStack() as stack:
+            if self._spans is not None:
+                stack.enter_context(self._spans.spanning("push", self._clock, {"cleared.commit": head}))
+            head, is_there = clone.push_head(host)
         if not is_there:
             raise PushedMeanwhile
         self._pushed = head
@@ -332,7 +343,10 @@ class WorkspaceJob:
         if self._problems:
             due = min(due or now + _LONGEST_RETRY, now + _LONGEST_RETRY)
         save = partial(self._database.save_job, name, head=self._pushed, now=now, cards=cards, problem=problem)
+        notifier = Notifier(host)
+        notifier.record_pushed_failures(self._pushed, self._began_at, now)
+        notifier.prepare_messages(now)
         save(state=pack_state(host.layout.state_dir), due=due)
-        told = [sender.send_due_messages(now) for sender in (Notifier(host), ScriptMessages(host))]
+        told = [sender.send_due_messages(now) for sender in (notifier, ScriptMessages(host))]
         due = min((at for at in (due, *told) if at is not None), default=None)
         save(state=pack_state(host.layout.state_dir), due=due)

@@ -27,6 +27,7 @@ from cleared.service.notify.notifier_state import (
     read_state,
     write_state,
 )
+from cleared.triggers.event_stream import RUN_FAILED, read_events_since
 from cleared.workspace.settings.model import Notifications
 
 GATHER_FAILURES: Final = timedelta(seconds=30)
@@ -70,6 +71,25 @@ class Notifier:
             else:
                 self._state.more += 1
             self._write_state()
+
+    def record_pushed_failures(self, head: str, began_at: str, now: datetime) -> None:
+        """Record the failed runs of the commits up to ``head``: those after the last look, else after ``began_at``. In
+        a fleet a worker may be killed between its push and this, so they are read off what was pushed."""
+        state = self._state
+        if not _is_enabled(self.host.config.notifications) or state.cursor == head:
+            return
+        with self.host.open_for_reading() as repo:
+            cursor = state.cursor if state.cursor and repo.has_in_history(state.cursor) else began_at
+            failed = read_events_since(self.host, repo, head, cursor, lambda name: name == RUN_FAILED, now)
+        for each in failed:
+            about = each.event.payload
+            self.record_failure(each.made_by, str(about["agent"]), str(about["cause"]), now)
+        state.cursor, self._unwritten = head, True
+
+    def prepare_messages(self, now: datetime) -> None:
+        """Make the messages that are due, with their keys, and send none yet."""
+        if _is_enabled(self.host.config.notifications):
+            self._prepare_messages(now, self.host.config.notifications)
 
     def send_due_messages(self, now: datetime) -> datetime | None:
         """Send what is due. Returns when to call again; None where nothing is planned. Also call it after

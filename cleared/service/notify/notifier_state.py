@@ -45,6 +45,8 @@ class NotifierState(Struct):
     outbox: list[QueuedMessage] = []
     last_sent_at: str | None = None
     last_error: str | None = None
+    cursor: str | None = None
+    """In a fleet, the commit up to which failed runs were read."""
 
 
 def read_state(path: Path) -> NotifierState:
@@ -63,6 +65,7 @@ def read_state(path: Path) -> NotifierState:
             outbox,
             data["last_sent_at"] and check_time(data["last_sent_at"]),
             data["last_error"] and escape_text(data["last_error"]),
+            str(data["cursor"]) if data.get("cursor") else None,
         )
     except (WorkspaceError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
         return NotifierState()

@@ -1,0 +1,115 @@
+"""What a fleet tells the outside world: after the push, from what was pushed, under one key; and spans of its jobs."""
+
+from __future__ import annotations
+
+import json
+import sys
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from fleets import FleetOfOne, end
+from harness import CLOCK
+from held_pushes import hold_push
+from running import eventually
+from span_collector import collecting
+from synced import run_git
+
+HEADER = "grants: [notify.send, git.commit]\n"
+TELLS = 'notify_send("Two things", "first")\ngit_commit("told")\n'
+
+
+class Receiver:
+    """A program that is given the messages, on whichever worker; it does not end while ``held`` exists."""
+
+    def __init__(self, fleet: FleetOfOne, folder: Path) -> None:
+        path, self._kept, self.held = folder / "notify.py", folder / "kept.jsonl", folder / "receiver-held"
+        path.write_text(
+            f"#!{sys.executable}\nimport os, sys, time\nopen({str(self._kept)!r}, 'a').write(sys.stdin.read())\n"
+            f"while os.path.exists({str(self.held)!r}): time.sleep(0.05)\n"
+        )
+        path.chmod(0o755)
+        fleet.ws.config(f"notifications.command={path}", "notifications.method=exec")
+        fleet.ws.agent("tells", TELLS, HEADER)
+        fleet.ws.agent("fails", "1 // 0\n")
+        fleet.ws.ok("sync")
+
+    @property
+    def messages(self) -> list[dict[str, Any]]:
+        """But digests: the clock goes on by months here."""
+        lines = self._kept.read_text().splitlines() if self._kept.exists() else []
+        return [message for line in lines if (message := json.loads(line))["kind"] != "digest"]
+
+
+def test_a_push_that_is_rejected_tells_nobody(fleet: FleetOfOne, tmp_path: Path) -> None:
+    receiver = Receiver(fleet, tmp_path)
+    fleet.ws.ok("journal", "add", "2025-02-05", "by hand", "5070=9", "1010=-9")
+    run_git(fleet.ws.root, "push", "-q", "origin", "main:refs/heads/prepared")
+    hook = fleet.shared / "hooks/pre-receive"
+    hook.parent.mkdir(exist_ok=True)
+    move = "env -u GIT_QUARANTINE_PATH git update-ref refs/heads/main refs/heads/prepared"
+    hook.write_text(f"#!/bin/sh\n[ -e {tmp_path}/once ] || {{ : > {tmp_path}/once; {move}; }}\n")
+    hook.chmod(0o755)
+    fleet.owner("run", "acme", "tells", "--wait", "0", "--key", "once")
+    assert "somebody has pushed meanwhile" in fleet.work("one", CLOCK).err
+    (message,) = receiver.messages
+    assert f"Run: {message['run']}" in run_git(fleet.shared, "log", "--format=%B", "main")
+    assert message["run"] in message["key"]
+
+
+def test_a_worker_that_is_killed_after_its_push_has_it_told_by_the_next_one_once(
+    fleet: FleetOfOne, tmp_path: Path
+) -> None:
+    receiver = Receiver(fleet, tmp_path)
+    fleet.work("one", CLOCK)
+    held = hold_push(fleet.shared, tmp_path, "post-receive")
+    fleet.owner("run", "acme", "tells", "--wait", "0", "--key", "a")
+    first = fleet.worker("one").start("--patience", "2")
+    eventually(Path(f"{held}-waits").exists)
+    first.kill()
+    first.communicate()
+    held.unlink()
+    fleet.owner("run", "acme", "fails", "--wait", "0", "--key", "b")
+    second = fleet.worker("two").start("--patience", "2")
+    eventually(lambda: not fleet.owner.json("status")["requests"])
+    assert "Traceback" not in end(second)
+    (message,) = receiver.messages
+    assert message["subject"].endswith("Two things")
+    for name, seconds in (("one", 60), ("two", 120)):
+        fleet.work(name, (datetime.now(UTC) + timedelta(seconds=seconds)).strftime("%Y-%m-%dT%H:%M:%SZ"))
+    (_, failure) = receiver.messages
+    assert failure["kind"] == "failure" and failure["failures"][0]["agent"] == "fails"
+
+
+def test_a_worker_that_is_killed_while_it_tells_has_it_told_again_under_the_same_key(
+    fleet: FleetOfOne, tmp_path: Path
+) -> None:
+    receiver = Receiver(fleet, tmp_path)
+    receiver.held.touch()
+    fleet.owner("run", "acme", "tells", "--wait", "0", "--key", "a")
+    first = fleet.worker("one").start("--patience", "2")
+    eventually(lambda: receiver.messages)
+    first.kill()
+    first.communicate()
+    receiver.held.unlink()
+    second = fleet.worker("two").start("--patience", "2")
+    eventually(lambda: len(receiver.messages) == 2)
+    end(second)
+    assert len({message["key"] for message in receiver.messages}) == 1
+
+
+def test_a_job_is_a_span_with_its_runs_and_pushes(fleet: FleetOfOne) -> None:
+    pytest.importorskip("opentelemetry.sdk")
+    fleet.ws.agent("books", 'journal_add_double("2025-02-09", "a private matter", 5070, 1010, "1.00")\n1\n')
+    fleet.ws.ok("sync")
+    fleet.owner("run", "acme", "books", "--wait", "0", "--key", "asked-once")
+    with collecting() as (variables, received):
+        worker = fleet.worker("one")
+        worker.variables = dict(variables)
+        fleet.work("one", CLOCK)
+    whole = b"".join(received)
+    for text in (b"job of acme", b"run books", b"asked-once", b"push", b"journal_add_double", b"cleared.workspace"):
+        assert text in whole, text
+    assert fleet.row()["head"].encode() in whole and b"a private matter" not in whole
+    assert fleet.row()["problem"] == ""
