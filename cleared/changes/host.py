@@ -170,14 +170,18 @@ class Host:
                 self.kept_executor = before
 
     @contextmanager
-    def open_for_reading(self) -> Iterator[Repository]:
-        """The repository for reading. An interrupted commit is finished first, where nobody else is at work."""
+    def open_for_reading(self, *, refuses_losses: bool = False) -> Iterator[Repository]:
+        """The repository for reading. An interrupted commit is finished first, where nobody else is at work.
+
+        ``refuses_losses``: raises ``WorkspaceError`` where the branch has lost rows, for a command that goes on to
+        write: else that is shown.
+        """
         self.repair_interrupted_commit()
         with Repository.open(self.root, for_writing=False) as repo:
             if self.reads_again:
                 repo.objects.share_memory()
             refuse_tracked_state(repo, self.layout.state)
-            self._report_lost_rows(repo)
+            self._report_lost_rows(repo, refuses=refuses_losses)
             yield repo
 
     @contextmanager
@@ -267,7 +271,7 @@ class Host:
         wait = self.config.lock.wait_seconds if wait_seconds is None else wait_seconds
         return writer_lock(self.layout.state_dir, wait, what, clock=self.clock, on_wait=self._report_waiting)
 
-    def _report_lost_rows(self, repo: Repository) -> None:
+    def _report_lost_rows(self, repo: Repository, *, refuses: bool) -> None:
         """Show, once for each commit, that the branch has lost rows; else it is seen as it is now."""
         head = repo.find_head()
         key = (str(self.root), head)
@@ -279,6 +283,8 @@ class Host:
         except BusyError:
             return
         if lost is not None:
+            if refuses:
+                lost_rows.refuse_lost(lost)
             _reported_losses.add(key)
             self.show_message(f"{lost}. {lost.remedy}")
             return

@@ -129,7 +129,13 @@ def refuse_lost_rows(layout: Layout, repo: Repository, snapshot: Snapshot) -> No
     lost = find_lost_rows(layout, repo, snapshot)
     if lost is None:
         remember_seen(layout, repo, snapshot)
-    elif not lost.branch:
+    else:
+        refuse_lost(lost)
+
+
+def refuse_lost(lost: LostRows) -> None:
+    """Raises ``WorkspaceError``; not where it may be meant, as this is another branch."""
+    if not lost.branch:
         raise WorkspaceError(str(lost), remedy=lost.remedy)
 
 

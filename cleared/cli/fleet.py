@@ -33,24 +33,17 @@ from cleared.cli.service_manager import Launchd, Systemd, choose_manager, instal
 from cleared.cli.showing import DigestOption
 from cleared.cli.trust import require_trusted
 from cleared.service.fleet import fleet_home, fleet_owner
-from cleared.service.fleet.desk_sync import DeskSync
 from cleared.service.fleet.fleet_calls import FleetCalls, forget_calls, list_waiting_calls, restore_calls
 from cleared.service.fleet.fleet_database import FleetDatabase
 from cleared.service.fleet.fleet_home import Fleet
 from cleared.service.fleet.fleet_tables import VERSION
-from cleared.service.fleet.job_queue import PATIENCE
+from cleared.service.fleet.job_queue import PATIENCE, TURN_SECONDS
 from cleared.service.fleet.kept_connections import KeptConnections
 from cleared.service.fleet.object_store import FileStore
 from cleared.service.fleet.owner_statements import read_workers
-from cleared.service.fleet.worker import FleetWorker, introduce_worker
-from cleared.service.fleet.worker_home import forget_workspace
-from cleared.service.fleet.workspace_job import TURN_SECONDS
+from cleared.service.fleet.worker_home import forget_workspace, introduce_worker
 from cleared.service.unit_file import STOP_SECONDS
 from cleared.trust.person_only import refuse_in_job
-from cleared.web import page_server
-from cleared.web.client_file import ClientFile
-from cleared.web.exposure import read_exposure
-from cleared.web.fleet_pages import FleetPages
 from cleared.workspace.location import cleared_home
 from cleared.workspace.watched_names import escape_name
 
@@ -273,6 +266,8 @@ def run_worker(
     Each job has a process of its own, with that workspace's trust and secrets alone: lines VARIABLE=value in
     fleet/secrets/NAME.env, below the folder of this user's keys.
     """
+    from cleared.service.fleet.worker import FleetWorker
+
     refuse_in_job()
     fleet_home.require_packages()
     clock = read_clock()
@@ -298,6 +293,12 @@ def serve_pages(
     this user's keys. Who may decide in a workspace is as its own settings say.
     """
     refuse_in_job()
+    from cleared.service.fleet.desk_sync import DeskSync
+    from cleared.web import page_server
+    from cleared.web.client_file import ClientFile
+    from cleared.web.exposure import read_exposure
+    from cleared.web.fleet_pages import FleetPages
+
     page_server.require_packages("cleared fleet server")
     with open_fleet() as (fleet, database):
         roots = {each.name: fleet_owner.open_desk_of(fleet, each) for each in database.list_workspaces()}

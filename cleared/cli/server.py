@@ -6,7 +6,7 @@ import sys
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -15,12 +15,12 @@ from cleared.base.terminal import print_json, print_line, print_message
 from cleared.cli.machine_errors import as_refusal
 from cleared.cli.options import JsonOption, WorkspaceOption, chosen_workspace, open_host
 from cleared.trust.person_only import refuse_in_job
-from cleared.web import page_server
-from cleared.web.exposure import Exposure, read_exposure
-from cleared.web.fleet_pages import FleetPages
-from cleared.web.page_server import PageServer
-from cleared.web.running_servers import make_link
 from cleared.workspace.location import find_workspace
+
+if TYPE_CHECKING:  # all of it takes longer than what other commands do that have these options
+    from cleared.web.exposure import Exposure
+    from cleared.web.fleet_pages import FleetPages
+    from cleared.web.page_server import PageServer
 
 PortOption = Annotated[int, typer.Option("--port", metavar="N", min=0, max=65535, help="0: a free one.")]
 CodeOption = Annotated[bool, typer.Option("--code", help="Print a code to type instead of a link.")]
@@ -61,6 +61,9 @@ def serve_pages(
     Programs call it, too: webhooks start agents, and the HTTP API reads and runs. It prints a link that signs in once.
     Ctrl-C ends it. --json: print address and code as one object.
     """
+    from cleared.web import page_server
+    from cleared.web.exposure import read_exposure
+
     page_server.require_packages()
     if link:
         print_link(port, json=json)
@@ -84,6 +87,8 @@ def place_printer(json: bool) -> Callable[[dict[str, Any]], None]:
 
 def print_link(port: int, *, json: bool = False) -> None:
     """A link to the server of this user at a port; inside a job it is refused."""
+    from cleared.web.running_servers import make_link
+
     refuse_in_job()
     link = make_link(port)
     if json:
@@ -103,6 +108,8 @@ def make_server(
     fleet: FleetPages | None = None,
 ) -> PageServer:
     """The server of these workspaces, with the program's own way to open them."""
+    from cleared.web.page_server import PageServer
+
     opening = partial(open_host, tell=_say_nothing)
     return PageServer(
         roots,

@@ -59,7 +59,7 @@ def sync_clone(host: Host, remote: str | None = None, *, dry_run: bool = False) 
     """
     refuse_in_job()
     for _ in range(_TRIES):
-        with host.open_for_reading() as repo:
+        with host.open_for_reading(refuses_losses=True) as repo:
             branch = find_remote_branch(repo, remote)
             theirs = fetch_branch(repo, branch)
         try:

@@ -28,6 +28,8 @@ MAX_WAITING: Final = 10_000
 PATIENCE: Final = 30.0
 """Seconds without a sign of life after which a worker is taken for dead: others do its jobs. Where it is not, what it
 pushes later is rejected."""
+TURN_SECONDS: Final = 30.0
+"""After this long, a job lets other workspaces have their turn."""
 JobKind = Literal["due", "file", "run", "push", "call"]
 """What happened: a time came, a file was dropped, a person asked for a run, somebody pushed, a program called."""
 Serve = Callable[[str, JobKind, str], Awaitable[None]]

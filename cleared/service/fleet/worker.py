@@ -16,7 +16,6 @@ from functools import partial
 from multiprocessing import connection, forkserver
 from typing import TYPE_CHECKING, Any, Final
 
-from cleared import __version__
 from cleared.base.clock import Clock
 from cleared.base.errors import ClearedError, PolicyError, UsageError
 from cleared.base.terminal import print_message
@@ -24,6 +23,7 @@ from cleared.service.fleet.fleet_database import FleetDatabase
 from cleared.service.fleet.fleet_home import Fleet, fleet_folder
 from cleared.service.fleet.job_queue import (
     PATIENCE,
+    TURN_SECONDS,
     JobKind,
     ask_for_job,
     count_outcome,
@@ -33,8 +33,9 @@ from cleared.service.fleet.job_queue import (
 )
 from cleared.service.fleet.owner_statements import read_workers, require_trusted_worker
 from cleared.service.fleet.temporary_folder import mark_folder
-from cleared.service.fleet.workspace_job import TURN_SECONDS, JobOrder, do_job
-from cleared.trust.keys import run_key, run_public_key
+from cleared.service.fleet.worker_home import introduce_worker
+from cleared.service.fleet.workspace_job import JobOrder, do_job
+from cleared.trust.keys import run_public_key
 from cleared.workspace.location import cleared_home
 
 if TYPE_CHECKING:
@@ -271,13 +272,6 @@ def show_library_log() -> None:
 
 async def _wait_for(event: asyncio.Event) -> None:
     await event.wait()
-
-
-def introduce_worker(database: FleetDatabase, clock: Clock) -> None:
-    """Let the owner see this machine's key of runs, which they trust, or do not."""
-    key = run_key(fleet_folder(), create=True)
-    assert key is not None
-    database.note_worker(key.public, os.uname().nodename, __version__, clock.now())
 
 
 def run_in_process(order: JobOrder) -> None:

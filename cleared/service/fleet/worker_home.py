@@ -12,12 +12,16 @@ import stat
 from pathlib import Path
 from typing import Final
 
+from cleared import __version__
+from cleared.base.clock import Clock
 from cleared.base.errors import Place, WorkspaceError
 from cleared.base.safe_files import write_atomic
-from cleared.service.fleet.fleet_home import CLONES
+from cleared.service.fleet.fleet_database import FleetDatabase
+from cleared.service.fleet.fleet_home import CLONES, fleet_folder
 from cleared.service.fleet.owner_statements import WorkersStatement, WorkspaceStatement
 from cleared.service.fleet.worker_clone import being_made
 from cleared.trust.clone_marks import RUN_KEY
+from cleared.trust.keys import run_key
 from cleared.trust.trust_store import load_trust
 
 _SECRETS: Final = "secrets"
@@ -73,6 +77,13 @@ def _read_secrets(path: Path) -> dict[str, str]:
         )
     pairs = (line.partition("=") for line in text.splitlines() if line.strip() and not line.startswith("#"))
     return {name.strip(): value.strip() for name, _, value in pairs}
+
+
+def introduce_worker(database: FleetDatabase, clock: Clock) -> None:
+    """Let the owner see this machine's key of runs, which they trust, or do not."""
+    key = run_key(fleet_folder(), create=True)
+    assert key is not None
+    database.note_worker(key.public, os.uname().nodename, __version__, clock.now())
 
 
 def forget_workspace(folder: Path, name: str) -> None:

@@ -37,7 +37,14 @@ from cleared.service.fleet.fleet_home import CLONES, Fleet, check_name
 from cleared.service.fleet.fleet_records import DroppedFile, JobOutcome, Request, WorkspaceRecord
 from cleared.service.fleet.fleet_tables import VERSION
 from cleared.service.fleet.job_calls import JobCalls
-from cleared.service.fleet.job_queue import JobKind, ask_for_job, count_outcome, drop_waiting_jobs, open_queue
+from cleared.service.fleet.job_queue import (
+    TURN_SECONDS,
+    JobKind,
+    ask_for_job,
+    count_outcome,
+    drop_waiting_jobs,
+    open_queue,
+)
 from cleared.service.fleet.object_store import FileStore
 from cleared.service.fleet.owner_statements import (
     WorkersStatement,
@@ -65,8 +72,6 @@ from cleared.trust.keys import run_public_key
 from cleared.workspace.lock import ensure_state_dir
 from cleared.workspace.watched_names import escape_name
 
-TURN_SECONDS: Final = 30.0
-"""After this long, a job lets other workspaces have their turn."""
 PUSH_TRIES: Final = 5
 """So often a job is done again where others push meanwhile."""
 _FIRST_RETRY, _LONGEST_RETRY = timedelta(seconds=30), timedelta(hours=1)

@@ -289,6 +289,15 @@ def test_nothing_is_lost_by_a_fault_of_the_program(
         refused(ws("sync"), 4, "2025-02-002", "would be lost")
 
 
+def test_what_this_clone_has_lost_is_said_once(two: tuple[Workspace, Workspace, Path]) -> None:
+    ws, _ = part(two)
+    ws.git("reset", "-q", "--hard", "HEAD~1")
+    for words in (("sync",), ("sync", "--dry-run")):
+        with unchanged(ws):
+            done = refused(ws(*words), 4, "the branch has lost 1 entry", "cleared recover")
+        assert done.err.count("has lost") == 1, done
+
+
 JOURNAL = "books/2025/02/journal.csv"
 
 
