@@ -294,7 +294,8 @@ def test_what_this_clone_has_lost_is_said_once(two: tuple[Workspace, Workspace, 
     ws.git("reset", "-q", "--hard", "HEAD~1")
     for words in (("sync",), ("sync", "--dry-run")):
         with unchanged(ws):
-            done = refused(ws(*words), 4, "the branch has lost 1 entry", "cleared recover")
+            done = ws(*words)
+        refused(done, 4, "the branch has lost 1 entry", "cleared recover")
         assert done.err.count("has lost") == 1, done
 
 
