@@ -6,7 +6,7 @@ from pathlib import Path
 
 from fleets import FleetOfOne
 from harness import chase
-from running import SECONDS
+from patience import PATIENCE
 
 
 def test_who_has_many_runs_lets_others_have_their_turn(fleet: FleetOfOne) -> None:
@@ -16,7 +16,7 @@ def test_who_has_many_runs_lets_others_have_their_turn(fleet: FleetOfOne) -> Non
         for key in keys:
             fleet.owner(*("run", workspace, "monthly_summary", "--wait", "0", "--key", key))
     worker = fleet.worker("one").start("--once", "--turn", "0")
-    worker.communicate(timeout=SECONDS)
+    worker.communicate(timeout=PATIENCE)
     ended = fleet.query("SELECT id FROM fleet_requests WHERE status = 'succeeded' ORDER BY ended_at")
     assert [each for (each,) in ended] == ["a1", "b1", "a2", "a3"]
 
