@@ -20,7 +20,7 @@ from functools import partial
 from pathlib import Path
 from typing import Final
 
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from cleared.base.clock import Clock, clock_from
 from cleared.base.errors import ClearedError, PolicyError, UsageError, WorkspaceError
@@ -47,7 +47,6 @@ from cleared.service.fleet.job_queue import (
 )
 from cleared.service.fleet.object_store import FileStore
 from cleared.service.fleet.owner_statements import (
-    WorkersStatement,
     WorkspaceStatement,
     read_statement,
     read_workers,
@@ -179,14 +178,17 @@ class WorkspaceJob:
             self._store = FileStore(self._order.fleet.store)
         enter_home(self._folder, Path(self._order.home), said, workers)
         clone = WorkerClone(self._folder / CLONES / said.name, said.url, said.branch, said.books)
+        known = KnownHistory(record.head, workers.revoked, said.rewritten)
+        clone.make_if_missing(known, anew=record.failures >= _OFTEN_FAILED)
         for _ in range(PUSH_TRIES):
             try:
-                self._try_once(record, said, workers, clone)
+                self._try_once(record, said, known, clone)
                 return "done"
             except PushedMeanwhile:
                 self._say("somebody has pushed meanwhile; once more, on top of that")
                 record = self._database.read_workspace(record.name)
-        self._report_rejections(clone, KnownHistory(record.head, workers.revoked, said.rewritten))
+                known = structs.replace(known, head=record.head)
+        self._report_rejections(clone, known)
         raise WorkspaceError(
             f"others have pushed {PUSH_TRIES} times while a job was at work",
             remedy="It is tried again. Look who pushes so often: git log, in a clone of yours.",
@@ -207,10 +209,8 @@ class WorkspaceJob:
         return host
 
     def _try_once(
-        self, record: WorkspaceRecord, said: WorkspaceStatement, workers: WorkersStatement, clone: WorkerClone
+        self, record: WorkspaceRecord, said: WorkspaceStatement, known: KnownHistory, clone: WorkerClone
     ) -> None:
-        known = KnownHistory(record.head, workers.revoked, said.rewritten)
-        clone.make_if_missing(known, anew=record.failures >= _OFTEN_FAILED)
         spans = self._spans = SpanExporter.from_environment(os.environ, said.name)
         with (
             ExitStack() as ending,
