@@ -57,6 +57,8 @@ LEFT_OUT = {
 _BEHIND = ("group", "code", "file")
 _SETTLE_SECONDS = 4.0
 """What the server reads ahead, once nobody asks for half a second, is no page's."""
+_PAUSE_SECONDS = 2.0
+"""Between decisions: memory is given back once nobody has asked for half a second."""
 
 
 class _Books(NamedTuple):
@@ -193,7 +195,8 @@ def next_card(quick: bool) -> Result:
         browser.send("GET", _QUEUE)
 
         def decide() -> float:
-            memory.append(_resident(pid))  # nobody has asked for a moment
+            time.sleep(_PAUSE_SECONDS)
+            memory.append(_resident(pid))
             body = browser.send("GET", _QUEUE)[1]
             fields = {
                 name: re.findall(rf'name="{name}" value="([^"]*)"', body)[0] for name in ("token", "card", "digest")
@@ -205,6 +208,7 @@ def next_card(quick: bool) -> Result:
             return took
 
         spent = take_paced(decide, count)
+        time.sleep(_PAUSE_SECONDS)
         memory.append(_resident(pid))
         assert len({*left}) == count, "a decision was refused"
     early = max(memory[: max(1, count // 6) + 1])

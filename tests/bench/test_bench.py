@@ -50,6 +50,7 @@ SIZES = (
     (commits, "FILES", 300),
     (large_books, "ROWS", 400),
     (large_books, "_SETTLE_SECONDS", 0),
+    (large_books, "_PAUSE_SECONDS", 0),
     (gate, "RUNS", 2),
     (gate, "ROWS", 3),
     (loop, "PAST", 3),
