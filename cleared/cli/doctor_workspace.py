@@ -27,7 +27,7 @@ from cleared.cli import options
 from cleared.cli.doctor_row import Row, check_space, run_check, size_text
 from cleared.domains.installed_domains import ManagedFiles
 from cleared.gate.proposals.clone_trust import list_signatories, read_identity
-from cleared.gate.proposals.setting_changes import find_setting_faults
+from cleared.gate.setting_faults import find_setting_faults
 from cleared.git import Repository, Snapshot
 from cleared.git.commit_intent import intent_file
 from cleared.git.object_check import find_damaged_objects

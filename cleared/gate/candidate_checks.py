@@ -6,12 +6,13 @@ from collections.abc import Collection
 from difflib import get_close_matches
 from typing import Final
 
-from cleared.base.errors import Place, PolicyError
+from cleared.base.errors import ClearedError, Place, PolicyError
 from cleared.base.unseen_characters import is_unseen
 from cleared.changes.host import Host
 from cleared.gate.candidate import Candidate
 from cleared.gate.named_folders import refuse_used_folders
 from cleared.gate.regression_tests import parse_test
+from cleared.gate.setting_faults import find_setting_faults
 from cleared.git import Snapshot
 from cleared.sandbox.finding import Finding, is_switchable, make_rules
 from cleared.workspace.settings.model import Config
@@ -34,6 +35,11 @@ RULES: Final = make_rules(
             "a folder in `loop.runtime_dir`, `loop.log_dir` or `paths.books` that is used for something else",
             "What lies there is believed, and what is written there must not mix with what the workspace keeps.",
             "Name a folder of its own; the message says which setting it was.",
+        ),
+        "policy-records": (
+            "a setting that cannot hold beside the records, such as a bank account whose account is an expense",
+            "What is kept would be taken for something else from then on.",
+            "The message says which setting it is, and what it may be.",
         ),
         "text-unreadable": (
             "a file of `rules/` or `templates/` that is not plain text",
@@ -91,17 +97,23 @@ def find_unknown_rules(candidate: Candidate, known_rules: Collection[str]) -> li
     return findings
 
 
-def find_used_folders(candidate: Candidate, host: Host, commit: Snapshot) -> list[Finding]:
-    """A folder that the changed settings name, and that is used for something else."""
+def find_refused_settings(candidate: Candidate, host: Host, commit: Snapshot) -> list[Finding]:
+    """Changed settings that name a folder which is used for something else, or cannot hold beside the records."""
     if candidate.config is None:
         return []
     before, after = protected_settings_of(host.config), protected_settings_of(candidate.config)
+    changed = {key for key, _, _ in compare_settings(before, after)}
+    faults = find_setting_faults(host.layout, candidate.config, commit)
+    refused: list[tuple[str, ClearedError]] = [("policy-records", faults[key]) for key in sorted(changed & {*faults})]
     try:
-        refuse_used_folders(host, candidate.config, {key for key, _, _ in compare_settings(before, after)}, commit)
+        refuse_used_folders(host, candidate.config, changed, commit)
     except PolicyError as error:
-        place = error.place or Place(host.layout.config_file)
-        return [Finding("policy-folder", error.message, place, (error.remedy or "").rstrip("."))]
-    return []
+        refused.append(("policy-folder", error))
+    config_file = Place(host.layout.config_file)
+    return [
+        Finding(rule, error.message, error.place or config_file, (error.remedy or "").rstrip("."))
+        for rule, error in refused
+    ]
 
 
 def find_mixed_rule_change(candidate: Candidate, config: Config) -> list[Finding]:

@@ -16,10 +16,10 @@ from cleared.gate.approved_tests import find_changed_tests
 from cleared.gate.candidate import Candidate, gather_candidate
 from cleared.gate.candidate_checks import (
     find_mixed_rule_change,
+    find_refused_settings,
     find_unknown_rules,
     find_unreadable_tests,
     find_unreadable_texts,
-    find_used_folders,
 )
 from cleared.gate.changed_code import decode_script, split_changed_lines
 from cleared.gate.check_result import CheckResult, Subject, make_result
@@ -253,7 +253,7 @@ class Gate:
             *find_unreadable_tests(candidate),
             *find_unreadable_texts(candidate),
             *find_unknown_rules(candidate, RULES),
-            *find_used_folders(candidate, self.host, self.snapshot),
+            *find_refused_settings(candidate, self.host, self.snapshot),
         ]
         dynamic = DryRunChecks(self.repo, self.snapshot, runs)
         dynamic.pins = dict(pins or {})

@@ -17,18 +17,16 @@ from cleared.changes.decisions.decision_context import Decision, DecisionContext
 from cleared.changes.decisions.shown_cards import require_shown
 from cleared.changes.host import Host
 from cleared.changes.record_sources import CommittedSource
-from cleared.domains.installed_domains import load_domains
 from cleared.gate.candidate import Change, make_candidate
 from cleared.gate.examination import Gate
 from cleared.gate.file_kinds import CASES_DIR
 from cleared.gate.named_folders import refuse_used_folders
 from cleared.gate.proposals.record_signing import Signer, count_settings
 from cleared.gate.proposals.waiting_settings import SHOWN, approved_settings, digest_changes, select_changes
-from cleared.git import Snapshot
+from cleared.gate.setting_faults import find_setting_faults
 from cleared.trust.approval_record import CONFIG, ApprovalRecord, digest_of
 from cleared.trust.person_only import refuse_in_job
 from cleared.trust.verification import Approvals
-from cleared.workspace.location import Layout
 from cleared.workspace.settings.config_file import load_config_file, read_bytes, read_text
 from cleared.workspace.settings.edit_checks import is_mended
 from cleared.workspace.settings.editing import remove_value, set_value
@@ -278,16 +276,6 @@ def _commit_settings(
     for record in counting[-1:]:
         count_settings(record)
     return SettingsOutcome(changes, commit, bool(apart))
-
-
-def find_setting_faults(layout: Layout, config: Config, commit: Snapshot) -> dict[str, ClearedError]:
-    """The settings that cannot hold beside the records of a commit: key → why."""
-    source = CommittedSource(commit)
-    return {
-        key: fault
-        for domain in load_domains()
-        for key, fault in domain.find_setting_faults(layout, config, source).items()
-    }
 
 
 def _check_tests(host: Host, decision_context: DecisionContext, config: Config, text: bytes) -> None:

@@ -277,6 +277,8 @@ def test_no_setting_makes_an_expense_a_bank_account(ws: Workspace) -> None:
     ws.put("config.yaml", before.replace("ledger_account: 1010", "ledger_account: 5070", 1))
     assert ws.read("config.yaml") != before
     refused(ws("config", "approve"), 3, said)
+    proposed = ws("agent", "propose", "config.yaml")
+    assert proposed.code == 1 and "[policy-records]" in proposed.err and said in proposed.err
     ws.put("config.yaml", before)
     ws.ok("config", "set", key, "1020")
     assert "they agree with the records" in ws("doctor").out
