@@ -15,7 +15,7 @@ from cleared.base.errors import CheckFailed, ClearedError, PolicyError, UsageErr
 from cleared.web.access import Said, Session
 from cleared.web.forms import Form, read_form
 from cleared.web.onward_page import FIELD, OnwardPage
-from cleared.web.page_rendering import address_prefix, go_to, render_error, render_page
+from cleared.web.page_rendering import SHOWN, address_prefix, go_to, render_error, render_page
 from cleared.web.request_guard import BodyRefused
 from cleared.web.site import Site
 
@@ -79,7 +79,7 @@ def page(handler: Handler) -> Endpoint:
             if request.method == "POST" and request.app.state.fleet is not None:
                 await run_in_threadpool(_refuse_reader, site, session)
             with request.app.state.quiet_times.answering():
-                response = await run_in_threadpool(handler, PageRequest(request, site, session, form))
+                response = await run_in_threadpool(_handle, handler, PageRequest(request, site, session, form))
             if response.status_code == 303 and form.get(FIELD):
                 address = response.headers["location"]
                 return OnwardPage(request, address) if address.startswith(f"{session.path}/") else response
@@ -98,6 +98,12 @@ def page(handler: Handler) -> Endpoint:
             return render_error(request, refusal, site=site, status=500)
 
     return answer
+
+
+def _handle(handler: Handler, asked: PageRequest) -> Response:
+    if asked.request.method == "GET":  # before the page is made: what changes while it is made is told to it
+        asked.request.scope[SHOWN] = asked.site.read_shown()
+    return handler(asked)
 
 
 def _refuse_reader(site: Site, session: Session) -> None:

@@ -9,6 +9,7 @@ from datetime import datetime
 from functools import cache
 from pathlib import Path
 from typing import Any, Final
+from urllib.parse import urlencode
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined, pass_context
 from jinja2.runtime import Context
@@ -27,6 +28,8 @@ from cleared.web.onward_page import FRAGMENT
 from cleared.web.site import Site
 from cleared.web.static_files import find_static_address
 
+SHOWN: Final = "cleared.shown"
+"""What of the scope of a request is the state of the workspace that its page shows, as query values."""
 _TEMPLATES: Final = Path(__file__).parent / "templates"
 _FIELD: Final = re.compile(r"(?:^|(?<=   ))-?\d{4,}\.\d+(?= |$)")
 
@@ -130,6 +133,7 @@ def render_page(
             sites=request.app.state.read_sites(),
             path=request.url.path,
             address=_find_address(request),
+            state_shown=urlencode(request.scope.get(SHOWN) or (site.read_shown() if site is not None else {})),
         )
     )
     return HTMLResponse(text, status)

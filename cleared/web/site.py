@@ -57,6 +57,8 @@ class Decided(Struct, frozen=True):
 
 
 _MAX_TITLE: Final = 60
+STAMP: Final = "stamp"
+STEPS: Final = "steps"
 
 
 class Site:
@@ -125,6 +127,16 @@ class Site:
             with suppress(FileNotFoundError):
                 times.append(str((host.layout.state_dir / name).stat().st_mtime_ns))
         return "-".join([head, *times])
+
+    def read_shown(self) -> dict[str, str]:
+        """What a page that is made now shows, which it is told of no more. Nothing where it cannot be read."""
+        with suppress(ClearedError, OSError):
+            return {STAMP: self.read_stamp(), STEPS: self.read_steps()}
+        return {}
+
+    def read_steps(self) -> str:
+        """Another text for each step of a session or of what is worked on."""
+        return f"{self.chat.read_stamp()} {self.work.read_stamp()}"
 
     def read_queue(self) -> QueueSnapshot:
         """The queue of the last commit; read again only when there is another, or other settings are in force."""

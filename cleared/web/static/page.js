@@ -178,7 +178,6 @@ for (const kind of ["input", "change"]) {
 function watch() {
   const main = document.getElementById("main");
   if (!main || !main.dataset.live || !window.EventSource) return;
-  let first = true;
   const away = document.createElement("p");
   away.className = "message problem";
   away.textContent = "The server is not reached: there is no connection, or it does not run. What stands here may be old.";
@@ -204,11 +203,7 @@ function watch() {
     showAllLeft();
   });
   const refresh = () => htmx.ajax("GET", location.href, {target: "#main", select: "#main", swap: "outerHTML"});
-  events.onmessage = () => {
-    // What was worked on may have ended before anybody listened.
-    if ((!first || document.querySelector("[data-steps=work]")) && !busy()) refresh();
-    first = false;
-  };
+  events.onmessage = () => { if (!busy()) refresh(); };
   events.addEventListener("step", () => { if (document.querySelector("[data-steps]") && !busy()) refresh(); });
   events.addEventListener("end", () => location.reload()); // signed out, here or by time
   events.onerror = async () => { // the browser tries again by itself, but for what answers with no stream
