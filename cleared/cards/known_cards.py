@@ -14,6 +14,7 @@ from bisect import bisect_left
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence, ValuesView
 from contextlib import suppress
 from functools import cached_property
+from operator import is_
 from typing import Any, Final
 
 from msgspec import Struct
@@ -79,8 +80,7 @@ class ReadCards(Struct):
         count = len(self.events)
         if self.summary.files != summary.files or len(events) < count:
             return None
-        is_same = all(known is event for known, event in zip(self.events, events, strict=False))
-        return events[count:] if is_same else None
+        return events[count:] if all(map(is_, self.events, events)) else None
 
 
 class KnownCards(Mapping[str, Card]):

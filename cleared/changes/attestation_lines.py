@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
+from functools import lru_cache
 from typing import Any, Final
 
 from msgspec import Struct
@@ -79,8 +80,12 @@ def new_lines(before: Sequence[Snapshot], after: Snapshot) -> list[bytes]:
     return lines
 
 
+@lru_cache(maxsize=1024)
 def parse_attestation(line: bytes) -> Attestation | None:
-    """The attestation in a line; ``None`` where its signature is not valid, or it is spelled otherwise."""
+    """The attestation in a line; ``None`` where its signature is not valid, or it is spelled otherwise.
+
+    What a process has verified, it knows: do not alter it.
+    """
     try:
         data = json.loads(line)
         if _render(data) != line:

@@ -128,8 +128,7 @@ def _card_sections(queue: QueueSnapshot, card: Card) -> Iterator[CardSection]:
     else:
         yield from detail_sections(card)
     yield from queue.branches.get(card.id, ())
-    if card.id in queue.overdue:
-        days = queue.overdue[card.id]
+    if (days := queue.count_days_overdue(card)) is not None:
         waiting = f"for {count_noun(days, 'day')}" if days else f"since {card.created_at}"
         yield CardSection("Waiting", (waiting,))
 

@@ -5,9 +5,11 @@ Texts are as they came from outside or from a script: whoever shows them escapes
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import timedelta
+from datetime import datetime, timedelta
+from functools import partial
 from typing import TypeVar
 
 from cleared.cards import age
@@ -37,8 +39,8 @@ class QueueSnapshot:
     """The business's name."""
     cards: dict[str, Card]
     """The open ones: proposals first, then the others, oldest first; behind all others what was put off."""
-    overdue: Mapping[str, int]
-    """Cards that have waited for ``review.remind_after`` → whole days."""
+    count_days_overdue: Callable[[Card], int | None]
+    """The whole days that a card has waited, once that is ``review.remind_after``; looked at when it is shown."""
     find_held: Callable[[Card], str | None]
     """Why a card cannot be decided as things are, and what to do; looked at when it is shown."""
     proposals: Mapping[str, ShownProposal]
@@ -111,19 +113,20 @@ def read_queue(host: Host) -> QueueSnapshot:
         snapshot = Snapshot(repo, head)
         every_card = read_cards(host, snapshot)
         waiting = every_card.list_open()
-        first = [card for card in waiting if card.kind == PROPOSAL.name and not card.skipped_at]
+        of_kind: dict[str, list[Card]] = defaultdict(list)
+        for card in waiting:
+            of_kind[card.kind].append(card)
+        first = [card for card in of_kind[PROPOSAL.name] if not card.skipped_at]
         cards = {card.id: card for card in (*first, *waiting)}
         return QueueSnapshot(
             head,
             host.config.business.name,
             cards,
-            _overdue_days(host, cards.values()),
+            partial(_count_days_overdue, host.clock.now(), host.config.review.remind_after),
             _HeldCards(host, head, cards).find,
-            read_shown_proposals(
-                host, snapshot, [proposal_folder(c) for c in cards.values() if c.kind == PROPOSAL.name]
-            ),
+            read_shown_proposals(host, snapshot, map(proposal_folder, of_kind[PROPOSAL.name])),
             read_shadows(host),
-            {c.id: preview_branch(host, c.details) for c in cards.values() if c.kind in (BRANCH.name, CYCLE_NOTE.name)},
+            {c.id: preview_branch(host, c.details) for c in (*of_kind[BRANCH.name], *of_kind[CYCLE_NOTE.name])},
             {name: review.open_facts(host, snapshot, every_card) for name, review in load_reviews().items()},
         )
 
@@ -154,9 +157,6 @@ def read_proposal_now(host: Host, queue: QueueSnapshot, card_id: str) -> QueueSn
     return replace(queue, proposals={**queue.proposals, **fresh})
 
 
-def _overdue_days(host: Host, cards: Collection[Card]) -> dict[str, int]:
-    """Open cards that have waited too long → whole days."""
-    now = host.clock.now()
-    late = age.find_overdue({card.created_at for card in cards}, now, host.config.review.remind_after)
-    days = {time: (age.waiting_time(time, now) or timedelta()).days for time in late}
-    return {card.id: days[card.created_at] for card in cards if card.created_at in late} if late else {}
+def _count_days_overdue(now: datetime, remind_after: str, card: Card) -> int | None:
+    is_late = age.find_overdue((card.created_at,), now, remind_after)
+    return (age.waiting_time(card.created_at, now) or timedelta()).days if is_late else None

@@ -311,7 +311,7 @@ def show_all(host: Host) -> dict[str, object]:
         **cards,
         "counted": counted,
         "held": {i: queue.find_held(c) for i, c in queue.cards.items()},
-        "overdue": queue.overdue,
+        "overdue": {i: queue.count_days_overdue(c) for i, c in queue.cards.items()},
     }
 
 

@@ -103,12 +103,17 @@ class StandingBooks(Struct, frozen=True):
         return [month.standing for key, month in self.months.items() if key <= (day.year, day.month)]
 
 
+def _find_use(standing: Entry) -> Collection[tuple[str, tuple[int, ...]]]:
+    """The status of an entry and the accounts that it is on."""
+    return [(standing.status, tuple([leg.account_id for leg in standing.legs]))]
+
+
 def _count_uses(part: GroupedItems[Entry]) -> Counter[int]:
     uses, items = Counter[int](), part.items
     if isinstance(items, MonthItems):
         kinds = items.count_accounts()
     else:
-        kinds = Counter((each.status, tuple([leg.account_id for leg in each.legs])) for each in items.values())
+        kinds = Counter({use: len(alike) for use, alike in part.group(_find_use).items()})
     for (status, accounts), count in kinds.items():
         for account in set(accounts) if status != "pending-review" else ():
             uses[account] += count

@@ -55,6 +55,11 @@ class GroupedItems(Generic[T]):
         self._groups: dict[Callable[[T], Iterable[Hashable]], dict[Any, list[T]]] = {}
         self._recalled: dict[Hashable, Any] = {}
 
+    @property
+    def is_made_late(self) -> bool:
+        """Whether items are made only when they are asked for: then all of them are not to be."""
+        return isinstance(self.items, ItemsMadeLate)
+
     @cached_property
     def ends(self) -> tuple[str, str] | None:
         """The first id and the last; None where there is none."""

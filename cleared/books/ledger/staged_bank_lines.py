@@ -219,10 +219,9 @@ class BankBook:
             self._unread |= dict.fromkeys(path for _, path in self.list_match_files())
         for path in [path for path in self._unread if path not in self._read]:
             matched, sums = parse_matches_once(self.source.read(path), path)
-            for each, pairs in matched.items():
-                self._matched[each] = [*self._matched[each], *pairs] if each in self._matched else pairs
-            for each, amount in sums.items():
-                self._sums[each] = self._sums[each] + amount if each in self._sums else amount
+            in_both = self._matched.keys() & matched.keys()
+            self._matched |= matched | {line: [*self._matched[line], *matched[line]] for line in in_both}
+            self._sums |= sums | {line: self._sums[line] + sums[line] for line in in_both}
         self._read.update(self._unread)
         self._unread.clear()
 

@@ -29,7 +29,7 @@ def list_sizes(standing: Entry) -> Collection[Decimal]:
 
 def list_of_size(part: GroupedItems[Entry], amount: Decimal) -> Sequence[Entry]:
     """The entries of a part that have an amount, or move it on an account, in order."""
-    if isinstance(part.items, ItemsMadeLate):
+    if part.is_made_late:
         return part.recall(_find_of_size, amount)
     return part.group(list_sizes).get(amount, ())
 

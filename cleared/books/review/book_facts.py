@@ -298,18 +298,30 @@ def _list_used_accounts(standing: Entry) -> Collection[int]:
 
 def _list_alike(part: GroupedItems[Entry], keys: frozenset[str]) -> list[Entry]:
     """The entries of these vendors, newest first."""
+    if part.is_made_late:
+        found = [each for each in _list_likely(part, keys) if not keys.isdisjoint(_list_keys(each))]
+    else:
+        found = [each for key in keys for each in part.group(_list_keys).get(key, ())]
+    alike = {each.entry_id: each for each in found}
+    return sorted(alike.values(), key=lambda each: (each.date, each.number), reverse=True)
+
+
+def _list_keys(standing: Entry) -> Collection[str]:
+    return _list_vendor_keys(standing.counterparty, standing.description)
+
+
+def _list_likely(part: GroupedItems[Entry], keys: frozenset[str]) -> Iterator[Entry]:
+    """All entries of these vendors, and others, some of them twice: of nearly all, one look at a text is enough."""
     starts = {key.partition(" ")[0] for key in keys}
 
-    def may_be_alike(text: str) -> bool:  # of nearly all entries this look is enough
+    def may_be_alike(text: str) -> bool:
         capitals = text.upper()
         for word in starts:  # ``any`` of a generator takes twice as long
             if word in capitals:
                 return True
         return not text.isascii()
 
-    found = {each.entry_id: each for field in _NAMING for each in part.list_where(field, may_be_alike)}
-    alike = (e for e in found.values() if not keys.isdisjoint(_list_vendor_keys(e.counterparty, e.description)))
-    return sorted(alike, key=lambda each: (each.date, each.number), reverse=True)
+    return (each for field in _NAMING for each in part.list_where(field, may_be_alike))
 
 
 def _count_uses(part: GroupedItems[Entry], keys: frozenset[str]) -> Counter[int]:
