@@ -7,7 +7,7 @@ says a workspace again, and its first job reads off the history what was done.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final, Self
@@ -30,8 +30,8 @@ AWAKE: Final = "awake"
 """The fact of when a worker looked for due schedules last, and since when one did without a pause."""
 _PAUSE_SECONDS: Final = 60.0
 """Where no worker looked for longer, what came due meanwhile was missed."""
-
-
+_PATIENCE_SECONDS: Final = 10
+"""So long a transaction may wait for its program."""
 _RECORD: Final = (
     "name, statement, signature, state, head, due, looked_at, problem, failures, spent_day, spent_seconds, cards, "
     "written_by"
@@ -70,10 +70,12 @@ class FleetDatabase:
         self.close()
 
     @contextmanager
-    def transaction(self) -> Iterator[None]:
-        """All or nothing of the calls within."""
+    def transaction(self) -> Iterator[Connection[Any]]:
+        """All or nothing of the calls within. What it holds keeps nobody waiting for a machine that sleeps, or is cut
+        off, in between: after a while the database ends it."""
         with self._reaching(), self._db.transaction():
-            yield
+            self._db.execute(f"SET LOCAL idle_in_transaction_session_timeout = {_PATIENCE_SECONDS * 1000}")
+            yield self._db
 
     @contextmanager
     def _reaching(self) -> Iterator[None]:
@@ -85,7 +87,7 @@ class FleetDatabase:
             raise WorkspaceError(
                 "the database has no fleet in it yet", remedy="Its owner begins one: cleared fleet init --database URL."
             ) from None
-        except psycopg.OperationalError as error:
+        except (psycopg.OperationalError, psycopg.errors.IdleInTransactionSessionTimeout) as error:
             raise explain_unreachable(error) from None
 
     def run(self, query: str, *values: Any) -> list[tuple[Any, ...]]:
@@ -214,25 +216,6 @@ class FleetDatabase:
         with self._reaching():
             told = [notice.payload.partition(" ") for notice in self._db.notifies(timeout=seconds, stop_after=1)]
         return {name: head for name, _, head in told}
-
-    def list_due(self, now: datetime, limit: int) -> list[tuple[str, datetime]]:
-        """The workspaces that are due, and for whose due time no job was asked yet, or whose jobs are gone; longest due
-        first."""
-        return [
-            (str(name), due)
-            for name, due in self.run(
-                "SELECT name, due FROM fleet_workspaces WHERE due <= %s AND (asked_due IS DISTINCT FROM due "
-                "OR NOT EXISTS (SELECT FROM procrastinate_jobs WHERE lock = name)) ORDER BY due LIMIT %s",
-                now,
-                limit,
-            )
-        ]
-
-    def note_asked(self, asked: Sequence[tuple[str, datetime]]) -> None:
-        """Jobs were asked for these due times."""
-        with self.transaction():
-            for name, due in asked:
-                self.run("UPDATE fleet_workspaces SET asked_due = %s WHERE name = %s AND due = %s", due, name, due)
 
     def save_job(
         self, name: str, *, state: bytes, head: str, due: datetime | None, now: datetime, cards: int, problem: str

@@ -9,7 +9,8 @@ earlier ones, so that a job waits for a worker that can do it.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from datetime import datetime
 from typing import TYPE_CHECKING, Final, Literal
 
 from cleared.base.errors import BusyError
@@ -20,11 +21,15 @@ from cleared.service.fleet.fleet_tables import VERSION
 if TYPE_CHECKING:
     from procrastinate import App
     from procrastinate.connector import BaseConnector
+    from procrastinate.jobs import Job
 
 _QUEUE: Final = "cleared"
 TASK: Final = "serve_workspace"
 MAX_WAITING: Final = 10_000
-"""Jobs that may wait in the whole fleet. A person who asks for more is told so; schedules wait by themselves."""
+"""Jobs that may wait in the whole fleet. A person who asks for more is told so."""
+MOST_DUE: Final = 200
+"""Jobs of what is due that may wait before a look asks for more. The others wait in their table: whoever asks for
+a job has not all of a morning's schedules before them."""
 PATIENCE: Final = 30.0
 """Seconds without a sign of life after which a worker is taken for dead: others do its jobs. Where it is not, what it
 pushes later is rejected."""
@@ -83,12 +88,45 @@ def ask_for_job(app: App, workspace: str, kind: JobKind, key: str, version: int 
     """Ask for a job; False where the same waits already. ``version``: what its worker must be able to do."""
     from procrastinate.exceptions import AlreadyEnqueued
 
-    job = app.configure_task(TASK, queue=name_queue(version), lock=workspace, queueing_lock=f"{workspace} {kind} {key}")
     try:
-        job.defer(workspace=workspace, kind=kind, key=key)
+        app.job_manager.defer_job(_make_job(app, workspace, kind, key, version))
     except AlreadyEnqueued:
         return False
     return True
+
+
+def _make_job(app: App, workspace: str, kind: JobKind, key: str, version: int = VERSION) -> Job:
+    asked = f"{workspace} {kind} {key}"
+    task = app.configure_task(TASK, queue=name_queue(version), lock=workspace, queueing_lock=asked)
+    return task.make_new_job(workspace=workspace, kind=kind, key=key)
+
+
+def ask_for_due(database: FleetDatabase, now: datetime) -> int:
+    """Ask for the jobs of workspaces that are due, longest due first; how many. Of a due time it is asked once, but
+    where its job is gone. Workers that look at the same time ask one after the other."""
+    from procrastinate import SyncPsycopgConnector
+    from procrastinate.exceptions import AlreadyEnqueued
+
+    app = make_app(SyncPsycopgConnector())
+    # Where a dead worker's job was just put back, the next look asks.
+    with suppress(AlreadyEnqueued), database.transaction() as connection:
+        database.run("SELECT pg_advisory_xact_lock(hashtext('cleared fleet due'))")
+        due = database.run(
+            "SELECT name, due FROM fleet_workspaces WHERE due <= %s AND (asked_due IS DISTINCT FROM due "
+            "OR NOT EXISTS (SELECT FROM procrastinate_jobs WHERE lock = name)) AND NOT EXISTS (SELECT FROM "
+            "procrastinate_jobs WHERE lock = name AND status = 'todo' AND args ->> 'kind' = 'due') "
+            "ORDER BY due, name LIMIT greatest(0, %s - (SELECT count(*) FROM procrastinate_jobs WHERE status = 'todo' "
+            "AND queue_name = ANY (%s) AND args ->> 'kind' = 'due')) FOR NO KEY UPDATE SKIP LOCKED",
+            now,
+            MOST_DUE,
+            list_queues(),
+        )
+        if due:
+            jobs = [_make_job(app, name, "due", at.isoformat()) for name, at in due]
+            app.job_manager.batch_defer_jobs(jobs, connection)
+            database.run("UPDATE fleet_workspaces SET asked_due = due WHERE name = ANY (%s)", [name for name, _ in due])
+        return len(due)
+    return 0
 
 
 def drop_waiting_jobs(database: FleetDatabase, workspace: str) -> None:

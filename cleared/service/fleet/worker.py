@@ -25,11 +25,10 @@ from cleared.service.fleet.job_queue import (
     PATIENCE,
     TURN_SECONDS,
     JobKind,
-    ask_for_job,
+    ask_for_due,
     count_outcome,
     list_queues,
     make_app,
-    open_queue,
 )
 from cleared.service.fleet.owner_statements import read_workers, require_trusted_worker
 from cleared.service.fleet.temporary_folder import mark_folder
@@ -43,8 +42,6 @@ if TYPE_CHECKING:
 
 _LOOK_SECONDS: Final = 1.0
 """How often it is looked which workspaces are due."""
-_MOST_DUE: Final = 200
-"""Jobs that one look asks for."""
 _PRELOADED: Final = ("cleared.service.fleet.preloaded",)
 
 
@@ -187,15 +184,10 @@ class FleetWorker:
             database.check_version()
             self._require_trust(database)
             database.note_awake(now)
-            due = database.list_due(now, _MOST_DUE)
-            if due:
-                with open_queue(self._fleet.database) as queue:
-                    for workspace, at in due:
-                        ask_for_job(queue, workspace, "due", at.isoformat())
-                database.note_asked(due)
+            asked = ask_for_due(database, now)
             unless_well.pop_all()
         self._database = database
-        return len(due)
+        return asked
 
     async def _rescue_jobs(self, app: App) -> None:
         """Have jobs of workers that died done by others."""
