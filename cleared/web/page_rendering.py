@@ -25,7 +25,7 @@ from cleared.sandbox.trigger_kinds import ON_DEMAND, TRIGGER_KINDS
 from cleared.web.access import Session
 from cleared.web.command_pages import link_commands
 from cleared.web.onward_page import FRAGMENT
-from cleared.web.site import Site
+from cleared.web.site import BookStyle, Site
 from cleared.web.static_files import find_static_address
 
 SHOWN: Final = "cleared.shown"
@@ -51,14 +51,14 @@ def _describe_due(text: str) -> str:
 @pass_context
 def _describe_moment(context: Context, text: str) -> str:
     """A time on record, which is in UTC, in the time zone of the books; anything else as it is."""
-    site: Site | None = context["site"]
+    style: BookStyle | None = context["book_style"]
     try:
         at = datetime.fromisoformat(text)
     except ValueError:
         return text
-    if at.tzinfo is None or site is None:
+    if at.tzinfo is None or style is None:
         return text
-    return f"{at.astimezone(site.timezone):%Y-%m-%d %H:%M}"
+    return f"{at.astimezone(style.timezone):%Y-%m-%d %H:%M}"
 
 
 @pass_context
@@ -120,13 +120,15 @@ def render_page(
     messages = []
     if session is not None and "hx-request" not in request.headers:  # another tab that looks for news takes none away
         messages, session.messages = list(dict.fromkeys(session.messages)), []  # asked for twice, it is told once
+    style = site.style if site is not None else None
     text = (
         _environment()
         .get_template(template)
         .render(
             data,
             site=site,
-            thousands=site.thousands if site is not None else "",
+            book_style=style,
+            thousands=style.thousands if style is not None else "",
             prefix=address_prefix(session, site),
             session=session,
             messages=messages,

@@ -31,7 +31,7 @@ _ENTRY: Final = re.compile(r"\d{4}-\d\d-\d+")
 def show_reconciliation(page: PageRequest, problem: str = "", data: dict[str, Any] | None = None) -> Response:
     """The form: a bank account, a day, and what its statement says. ``data``: where they differ, what explains it."""
     host = page.site.open_host()
-    today = host.clock.now().astimezone(page.site.timezone).date()
+    today = host.clock.now().astimezone(page.site.style.timezone).date()
     return page.render(
         "reconcile.html",
         problem=problem,

@@ -56,8 +56,9 @@ def show_report(page: PageRequest) -> Response:
             report = make_report(books, request)
         rows = list(islice(report.rows, _ROWS_SHOWN + 1))
         shown = replace(report, rows=rows[:_ROWS_SHOWN])
-        say = partial(link_commands, prefix=page.prefix, thousands=page.site.thousands)
-        parts = write_body(shown, _make_link(page, report), page.site.thousands, say)
+        thousands = page.site.style.thousands
+        say = partial(link_commands, prefix=page.prefix, thousands=thousands)
+        parts = write_body(shown, _make_link(page, report), thousands, say)
         body = Markup("".join(parts))  # it quotes every text
     answer = page.render(
         "report.html",

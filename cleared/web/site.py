@@ -56,6 +56,16 @@ class Decided(Struct, frozen=True):
     """What a passkey is to sign first; nothing was done then."""
 
 
+class BookStyle(Struct, frozen=True):
+    """How books are called and written on a page."""
+
+    title: str
+    """The name of the business."""
+    timezone: tzinfo
+    thousands: str
+    """What stands between thousands."""
+
+
 _MAX_TITLE: Final = 60
 STAMP: Final = "stamp"
 STEPS: Final = "steps"
@@ -92,30 +102,18 @@ class Site:
         return self._current.open_host()
 
     @property
-    def title(self) -> str:
-        """What the books are called: by the business, or by the folder where the settings cannot be read."""
-        try:
-            return self.open_host().config.business.name[:_MAX_TITLE] or self.name
-        except ClearedError:
-            return self.name
-
-    @property
-    def timezone(self) -> tzinfo:
-        """That of the books; UTC where their settings cannot be read."""
-        try:
-            return ZoneInfo(self.open_host().config.business.timezone)
-        except ClearedError:
-            return UTC
-
-    @property
-    def thousands(self) -> str:
-        """What stands between thousands; nothing where the settings cannot be read."""
+    def style(self) -> BookStyle:
+        """How the books are called and written; by their folder and plainly where their settings cannot be read."""
         try:
             business = self.open_host().config.business
         except ClearedError:
-            return ""
+            return BookStyle(self.name, UTC, "")
         separators = {"none": "", "comma": ",", "space": "\u00a0", "apostrophe": "’"}
-        return separators.get(business.thousands, find_separator(business.currency))
+        return BookStyle(
+            business.name[:_MAX_TITLE] or self.name,
+            ZoneInfo(business.timezone),
+            separators.get(business.thousands, find_separator(business.currency)),
+        )
 
     def read_stamp(self) -> str:
         """Another text for each state of the books and of the runs. Raises ``ClearedError``, ``OSError``."""
