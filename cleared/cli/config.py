@@ -17,7 +17,6 @@ from cleared.cli.command_groups import new_group
 from cleared.cli.completion import complete_settings
 from cleared.cli.options import JsonOption, WorkspaceOption, open_host, open_readable_host
 from cleared.cli.showing import DigestOption, Subject, ask_about, has_terminal, taking_shown
-from cleared.service.fleet.fleet_home import name_next_step
 from cleared.workspace.settings.protected_settings import is_within
 from cleared.workspace.settings.secrets import is_secret
 from cleared.workspace.settings.setting_keys import rank_setting, reserved_settings, starts_something
@@ -135,7 +134,8 @@ def _print_change(change: SettingsOutcome, key: str, shown: str, workspace: Path
         )
         return
     _print_changes(change.changes)
-    _tell_owner_of_fleet(host, change.changes)
+    if change.next_step:
+        print_message(change.next_step)
     if change.is_uncommitted:
         why = "a secret stays out of git" if is_secret(key) else "it has other edits of yours"
         where = (
@@ -197,7 +197,8 @@ def approve_edited_settings(
             if approved.commit
             else "There was nothing to approve."
         )
-        _tell_owner_of_fleet(host, approved.changes)
+        if approved.next_step:
+            print_message(approved.next_step)
 
 
 def _subject_of(waiting: Sequence[WaitingSetting], keys: Sequence[str] = (), host: Host | None = None) -> Subject:
@@ -232,11 +233,6 @@ def _print_waiting(waiting: Iterable[WaitingSetting]) -> None:
 def _print_lines(lines: Iterable[str]) -> None:
     for line in lines:
         print_line(line)
-
-
-def _tell_owner_of_fleet(host: Host, changes: Iterable[tuple[str, object, object]]) -> None:
-    if step := name_next_step(host.root, [key for key, _, _ in changes]):
-        print_message(step)
 
 
 def _value_text(value: object) -> object:

@@ -44,6 +44,7 @@ from cleared.service.fleet.owner_statements import read_workers
 from cleared.service.fleet.worker_home import forget_workspace, introduce_worker
 from cleared.service.unit_file import STOP_SECONDS
 from cleared.trust.person_only import refuse_in_job
+from cleared.workspace.fleet_clones import fleet_folder
 from cleared.workspace.location import cleared_home
 from cleared.workspace.watched_names import escape_name
 
@@ -177,7 +178,7 @@ def remove_workspace(
             )
         fleet_owner.remove_workspace(fleet, database, name, read_clock())
         forget_calls(fleet, name)
-    forget_workspace(fleet_home.fleet_folder(), name)
+    forget_workspace(fleet_folder(), name)
     print_line(f"{name} is not in the fleet any more.")
 
 
@@ -195,7 +196,7 @@ def trust_worker(
             refuse_in_job()
             found = fleet_owner.find_worker(database, worker)
             fleet_owner.trust_worker(fleet, database, found, read_clock(), revoke=revoke)
-        said, seen = read_workers(fleet.owner, database, fleet_home.fleet_folder()), database.list_workers()
+        said, seen = read_workers(fleet.owner, database, fleet_folder()), database.list_workers()
     rows = [
         {
             "name": each.name,
@@ -354,7 +355,7 @@ def uninstall_worker(server: ServerOption = False, json: JsonOption = False) -> 
 
 def _choose_manager(*arguments: str) -> Systemd | Launchd:
     """Of the worker or the server of this machine: each has a file of its own, named by its folder."""
-    root = fleet_home.fleet_folder() if arguments[0] == "server" else cleared_home()
+    root = fleet_folder() if arguments[0] == "server" else cleared_home()
     return choose_manager(root, STOP_SECONDS, arguments=("fleet", *arguments), installed_by="cleared fleet")
 
 

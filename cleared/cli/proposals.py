@@ -264,6 +264,8 @@ def take_proposal(host: Host, proposal: str, json: bool = False, *, asks_always:
         print_line(f"{outcome.proposal.id} is live: {', '.join(outcome.proposal.paths)} ({outcome.commit[:10]})")
         for path in outcome.edited:
             note_edited(path)
+        if outcome.next_step:
+            print_message(outcome.next_step)
 
 
 def _type_number(proposal: Proposal, typed: str, json: bool) -> str:

@@ -13,9 +13,10 @@ from cleared.base.clock import Clock
 from cleared.base.terminal import print_json, print_line, print_message, print_table
 from cleared.cli.command_groups import new_group
 from cleared.cli.options import JsonOption, WorkspaceOption, open_host, read_clock
-from cleared.service.fleet.fleet_home import fleet_folder, read_fleet
+from cleared.service.fleet.fleet_home import read_fleet
 from cleared.web.client_file import ClientFile
 from cleared.web.client_tokens import add_token, remove_token
+from cleared.workspace.fleet_clones import fleet_folder
 from cleared.workspace.lock import writer_lock
 
 app = new_group()

@@ -122,6 +122,7 @@ class ActionExecutor(Struct):
             text = f"{outcome.proposal.id} is live now"
             if outcome.edited:
                 text += f"; your edits of {', '.join(outcome.edited)} are left as they are"
+            text = f"{text}. {outcome.next_step}".removesuffix(". ")
         else:
             outcome = reject_proposal(host, name, request.reason)
             text = f"{outcome.proposal.id} is rejected; the live scripts stay"

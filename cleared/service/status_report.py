@@ -32,7 +32,6 @@ from cleared.git import Snapshot, describe_lock_holder
 from cleared.runs.approved_scripts import Scripts
 from cleared.sandbox.schedule import Schedule
 from cleared.sandbox.trigger_kinds import ON_DEMAND, kinds_of
-from cleared.service.fleet.fleet_home import find_served
 from cleared.service.notify.channels import find_missing
 from cleared.service.notify.push_subscriptions import PushFile, phones_trouble
 from cleared.service.notify.script_messages import ScriptMessages, messages_trouble
@@ -45,6 +44,7 @@ from cleared.trust.keys import own_public_key
 from cleared.trust.trust_store import load_trust
 from cleared.trust.verification import remedy_of
 from cleared.trust.workspace_pin import identify_workspace
+from cleared.workspace.fleet_clones import find_served
 from cleared.workspace.location import CONFIG_NAME
 from cleared.workspace.lock import read_holder
 from cleared.workspace.process_lock import find_running_service, read_service_status

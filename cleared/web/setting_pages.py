@@ -18,7 +18,6 @@ from cleared.gate.proposals.submission import propose_changes
 from cleared.gate.proposals.waiting_settings import SHOWN, digest_changes, list_waiting_settings
 from cleared.git import Snapshot
 from cleared.review.action_request import ActionResult
-from cleared.service.fleet.fleet_home import name_next_step
 from cleared.web.form_answers import refused
 from cleared.web.page import PageRequest
 from cleared.web.page_decisions import carry_out, may_change_what_runs
@@ -60,8 +59,8 @@ def approve_waiting(page: PageRequest) -> Response:
 
     def approve() -> ActionResult:
         outcome = approve_settings(host, page.form.get_all("key"))
-        step = name_next_step(host.root, [key for key, _, _ in outcome.changes])
-        return ActionResult(f"{count_noun(len(outcome.changes), 'setting')} approved. {step}".removesuffix(". "), True)
+        text = f"{count_noun(len(outcome.changes), 'setting')} approved. {outcome.next_step}"
+        return ActionResult(text.removesuffix(". "), True)
 
     def answer(result: ActionResult) -> Response:
         return page.go_to("/settings", result.text) if result.ok else refused(show_settings(page, result.text))
@@ -103,8 +102,7 @@ def change_setting(page: PageRequest) -> Response:
             text = (Snapshot(repo, repo.read_head()).read_file(path) or b"").decode("utf-8-sig")
         edited = set_value(text, key, value).encode("utf-8")
         proposal, _ = propose_changes(host, [path], texts={path: edited}, message=f"{key}: {value}"[:200])
-        text = f"{key} becomes {quote_name(value)} once you approve it. {name_next_step(host.root, [key])}"
-        return ActionResult(text.removesuffix(". "), True, offer=proposal.card)
+        return ActionResult(f"{key} becomes {quote_name(value)} once you approve it", True, offer=proposal.card)
 
     def answer(result: ActionResult) -> Response:
         if not result.ok:

@@ -23,10 +23,10 @@ from cleared.base.clock import format_iso
 from cleared.sandbox.schedule import jitter_seconds
 from cleared.service.fleet import fleet_home, worker
 from cleared.service.fleet.fleet_database import AWAKE, FleetDatabase
-from cleared.service.fleet.fleet_home import fleet_folder
 from cleared.service.fleet.owner_statements import WorkspaceStatement, sign_statement
 from cleared.service.fleet.worker import FleetWorker
 from cleared.trust.keys import own_key
+from cleared.workspace.fleet_clones import fleet_folder
 
 SPREAD = 600
 MONDAY = datetime(2025, 2, 10, 6, 0, tzinfo=UTC)

@@ -32,6 +32,7 @@ from cleared.gate.proposals.submission import (
     was_examined_here,
     write_proposal,
 )
+from cleared.gate.proposals.waiting_settings import approved_settings
 from cleared.git import Snapshot, blob_id
 from cleared.git.text_merge import merge_versions
 from cleared.git.working_files import read_content_id
@@ -43,16 +44,19 @@ from cleared.trust.approval_record import (
 from cleared.trust.keys import unlock_own_key
 from cleared.trust.person_only import refuse_in_job
 from cleared.trust.shown_digests import note_shown
+from cleared.workspace.fleet_clones import name_next_step
 from cleared.workspace.settings.loading import load_config
+from cleared.workspace.settings.protected_settings import compare_settings, protected_settings_of
 
 
 class ProposalOutcome(Struct, frozen=True):
     """``commit`` is None where it was decided before. ``edited``: files whose working copies are somebody's edit of
-    since, and stay."""
+    since, and stay. ``next_step``: what a person has to do beside, as settings are in force now."""
 
     proposal: Proposal
     commit: str | None
     edited: tuple[str, ...] = ()
+    next_step: str = ""
 
 
 class StaleProposal(Exception):
@@ -76,6 +80,7 @@ def approve_proposal(host: Host, text: str, unreached: str = "") -> ProposalOutc
     stale: list[tuple[Proposal, Proposal | None, str]] = []
     signers: list[Signer] = []
     before: dict[str, bytes | None] = {}
+    policy = approved_settings(host).approved or {}
 
     def stage_approval(decision_context: DecisionContext) -> Decision | None:
         proposals = store.load_proposals(CommittedSource(decision_context.snapshot))
@@ -100,10 +105,12 @@ def approve_proposal(host: Host, text: str, unreached: str = "") -> ProposalOutc
             files = signers[0].files
         before[host.layout.config_file] = decision_context.snapshot.read_file(host.layout.config_file)
         files |= settle_proposal(decision_context, proposal, "approved", "")
-        outcome.append(ProposalOutcome(proposal, "made"))
+        kinds = {f["kind"] for f in proposal.data["files"]}
+        wanted = protected_settings_of(config) if (config := report.candidate.config) is not None else policy
+        step = name_next_step(host.root, compare_settings(policy, wanted))
+        outcome.append(ProposalOutcome(proposal, "made", next_step=step))
         marks = (("Approved-by", decision_context.by), ("Proposal", proposal.folder), ("Digest", proposal.digest))
-        is_config = {f["kind"] for f in proposal.data["files"]} == {"config"}
-        subject = commit_messages.proposal_approved(proposal.id, proposal.title, is_config=is_config)
+        subject = commit_messages.proposal_approved(proposal.id, proposal.title, is_config=kinds == {"config"})
         return Decision(subject, files, marks, edited_files=tuple(proposal.paths))
 
     commit = commit_decision(host, f"agent approve {text}", stage_approval, collects=[outcome, stale, signers])

@@ -27,6 +27,7 @@ from cleared.gate.setting_faults import find_setting_faults
 from cleared.trust.approval_record import CONFIG, ApprovalRecord, digest_of
 from cleared.trust.person_only import refuse_in_job
 from cleared.trust.verification import Approvals
+from cleared.workspace.fleet_clones import name_next_step
 from cleared.workspace.settings.config_file import load_config_file, read_bytes, read_text
 from cleared.workspace.settings.edit_checks import is_mended
 from cleared.workspace.settings.editing import remove_value, set_value
@@ -45,12 +46,14 @@ from cleared.workspace.settings.secrets import is_secret
 class SettingsOutcome(Struct, frozen=True):
     """What takes effect: ``(key, before, after)`` each, and the commit (None: nothing was to be approved).
 
-    ``apart``: config.yaml itself is not in the commit, as its working copy has edits that are not to go along.
+    ``is_uncommitted``: config.yaml itself is not in the commit, as its working copy has edits that are not to go along.
+    ``next_step``: what a person has to do beside.
     """
 
     changes: tuple[tuple[str, Any, Any], ...]
     commit: str | None
     is_uncommitted: bool = False
+    next_step: str = ""
 
 
 def set_setting(host: Host, key: str, value: str) -> SettingsOutcome:
@@ -275,7 +278,7 @@ def _commit_settings(
         commit = commit_decision(host, "config", stage_settings)
     for record in counting[-1:]:
         count_settings(record)
-    return SettingsOutcome(changes, commit, bool(apart))
+    return SettingsOutcome(changes, commit, bool(apart), name_next_step(host.root, changes))
 
 
 def _check_tests(host: Host, decision_context: DecisionContext, config: Config, text: bytes) -> None:

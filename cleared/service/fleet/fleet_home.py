@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Iterable
 from contextlib import suppress
 from importlib.util import find_spec
 from pathlib import Path
@@ -17,20 +16,14 @@ from msgspec.structs import asdict
 
 from cleared.base.errors import ClearedError, Place, UsageError, WorkspaceError
 from cleared.base.safe_files import write_atomic
+from cleared.workspace.fleet_clones import WORKSPACE_NAME, fleet_folder
 from cleared.workspace.location import cleared_home
-from cleared.workspace.settings.protected_settings import is_within
 
 _FILE: Final = "fleet.json"
-_FOLDER: Final = "fleet"
-DESK: Final = "desk"
-"""The folder of the owner's own clones: they are looked at, and decided in, here."""
-CLONES: Final = "clones"
-"""The folder of a worker's clones."""
 DATABASE: Final = "CLEARED_FLEET_DATABASE"
 """The variable that names the database, where a file should not."""
 _PACKAGES: Final = ("procrastinate", "psycopg", "obstore")
 _KEY: Final = re.compile(r"ed25519:[A-Za-z0-9+/]{43}=")
-_NAME: Final = re.compile(r"[a-z0-9][a-z0-9_-]{0,62}")
 
 
 class Fleet(Struct, frozen=True):
@@ -53,7 +46,7 @@ def require_packages() -> None:
 
 def check_name(name: str) -> str:
     """The name of a workspace, as it is. Raises ``UsageError`` where it is not one: it becomes the name of folders."""
-    if _NAME.fullmatch(name) is None:
+    if WORKSPACE_NAME.fullmatch(name) is None:
         raise UsageError(
             f"{name!r} is no name for a workspace", remedy="Take small letters, digits, - and _; at most 63 of them."
         )
@@ -88,26 +81,6 @@ def choose_store(store: str | None) -> str:
             return read_fleet().store
         return f"file://{fleet_folder() / 'files'}"
     return store if "://" in store else f"file://{Path(store).absolute()}"
-
-
-def fleet_folder() -> Path:
-    """Where this machine keeps its clones of the fleet's workspaces, and what belongs to them."""
-    return cleared_home() / _FOLDER
-
-
-def find_served(root: Path) -> str:
-    """The name of the workspace whose clone this is, which the fleet has made on this machine; empty for any other."""
-    places = [(fleet_folder() / part).resolve() for part in (DESK, CLONES)]
-    return root.name if root.resolve().parent in places and _NAME.fullmatch(root.name) else ""
-
-
-def name_next_step(root: Path, keys: Iterable[str]) -> str:
-    """What the fleet's owner has to say once these settings of a workspace are approved; empty where nothing: workers
-    hear whose approvals count from them alone, in no push."""
-    name = find_served(root)
-    if not name or not any(is_within(key, ("reviewers", "bookkeepers")) for key in keys):
-        return ""
-    return f"So that workers know who approves now, say of {name} once more: cleared fleet add NAME GIT-URL."
 
 
 def read_fleet() -> Fleet:

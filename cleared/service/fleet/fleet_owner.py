@@ -18,7 +18,7 @@ from cleared.changes.host import Host, current_user
 from cleared.git import Snapshot
 from cleared.git.remote_branch import RemoteBranch, refuse_unfenced
 from cleared.service.fleet.fleet_database import FleetDatabase
-from cleared.service.fleet.fleet_home import DESK, Fleet, fleet_folder
+from cleared.service.fleet.fleet_home import Fleet
 from cleared.service.fleet.fleet_records import Worker, WorkspaceRecord
 from cleared.service.fleet.fleet_tables import VERSION
 from cleared.service.fleet.job_queue import apply_schema
@@ -38,6 +38,7 @@ from cleared.service.fleet.worker_clone import REMOTE, clone_books, follow_addre
 from cleared.trust.approval_record import WORKSPACE
 from cleared.trust.keys import Key, own_key, run_public_key
 from cleared.trust.trust_store import is_workspace_id, load_trust
+from cleared.workspace.fleet_clones import DESK, fleet_folder
 from cleared.workspace.location import CONFIG_NAME
 
 _OWNER: Final = "owner"

@@ -9,10 +9,11 @@ from typing import Any, Final
 from msgspec import Struct
 
 from cleared.service.fleet.fleet_database import FleetDatabase
-from cleared.service.fleet.fleet_home import Fleet, fleet_folder
+from cleared.service.fleet.fleet_home import Fleet
 from cleared.service.fleet.fleet_records import OUTCOMES
 from cleared.service.fleet.job_queue import PATIENCE, list_queues
 from cleared.service.fleet.owner_statements import read_workers
+from cleared.workspace.fleet_clones import fleet_folder
 
 _MOST_NAMED: Final = 100
 """Workspaces that are named; a monitor keeps each name for long."""

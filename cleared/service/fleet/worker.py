@@ -20,7 +20,7 @@ from cleared.base.clock import Clock
 from cleared.base.errors import ClearedError, PolicyError, UsageError
 from cleared.base.terminal import print_message
 from cleared.service.fleet.fleet_database import FleetDatabase
-from cleared.service.fleet.fleet_home import Fleet, fleet_folder
+from cleared.service.fleet.fleet_home import Fleet
 from cleared.service.fleet.job_queue import (
     PATIENCE,
     TURN_SECONDS,
@@ -35,6 +35,7 @@ from cleared.service.fleet.temporary_folder import mark_folder
 from cleared.service.fleet.worker_home import introduce_worker
 from cleared.service.fleet.workspace_job import JobOrder, do_job
 from cleared.trust.keys import run_public_key
+from cleared.workspace.fleet_clones import fleet_folder
 from cleared.workspace.location import cleared_home
 
 if TYPE_CHECKING:

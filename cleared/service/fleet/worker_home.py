@@ -17,12 +17,12 @@ from cleared.base.clock import Clock
 from cleared.base.errors import Place, WorkspaceError
 from cleared.base.safe_files import write_atomic
 from cleared.service.fleet.fleet_database import FleetDatabase
-from cleared.service.fleet.fleet_home import CLONES, fleet_folder
 from cleared.service.fleet.owner_statements import WorkersStatement, WorkspaceStatement
 from cleared.service.fleet.worker_clone import being_made
 from cleared.trust.clone_marks import RUN_KEY
 from cleared.trust.keys import run_key
 from cleared.trust.trust_store import load_trust
+from cleared.workspace.fleet_clones import CLONES, fleet_folder
 
 _SECRETS: Final = "secrets"
 """The folder of files ``NAME.env``, below the worker's own: a line ``VARIABLE=value`` for each secret."""

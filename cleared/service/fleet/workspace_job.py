@@ -33,7 +33,7 @@ from cleared.gate.manual_runs import run_command
 from cleared.git import Snapshot
 from cleared.sandbox.schedule import jitter_seconds
 from cleared.service.fleet.fleet_database import FleetDatabase
-from cleared.service.fleet.fleet_home import CLONES, Fleet, check_name
+from cleared.service.fleet.fleet_home import Fleet, check_name
 from cleared.service.fleet.fleet_records import DroppedFile, JobOutcome, Request, WorkspaceRecord
 from cleared.service.fleet.fleet_tables import VERSION
 from cleared.service.fleet.job_calls import JobCalls
@@ -68,6 +68,7 @@ from cleared.triggers.pending_deliveries import peek_deliveries
 from cleared.triggers.service_log import ServiceLog
 from cleared.triggers.service_notices import report_push_rejections
 from cleared.trust.keys import run_public_key
+from cleared.workspace.fleet_clones import CLONES
 from cleared.workspace.lock import ensure_state_dir
 from cleared.workspace.watched_names import escape_name
 

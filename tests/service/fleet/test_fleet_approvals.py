@@ -13,6 +13,8 @@ from cleared.trust import key_protection, passphrase
 
 DAILY = '"""\nname: daily\ntrigger: schedule\nschedule: 0 6 * * *\n"""\n1\n'
 
+NEXT_STEP = "say of acme once more: cleared fleet add NAME GIT-URL"
+
 
 def look(fleet: FleetOfOne) -> str:
     """What is wrong, once a worker has looked at what was pushed."""
@@ -50,16 +52,15 @@ def test_the_owners_clone_names_the_commands_of_the_fleet(fleet: FleetOfOne) -> 
     for ws in (desk, fleet.ws):
         ws.put("config.yaml", f"{ws.read('config.yaml').rstrip()}\n{named}")
         said = take_ok(ws, "config", "approve")
-        assert ("say of acme once more: cleared fleet add NAME GIT-URL" in said.err) is (ws is desk), said
+        assert (NEXT_STEP in said.err) is (ws is desk), said
+        ws.put("config.yaml", ws.read("config.yaml").replace("name: ana", "name: anna"))
+        said = take_ok(ws, "agent", "approve", str(ws.json("agent", "propose", "config.yaml")["id"]))
+        assert (NEXT_STEP in said.err) is (ws is desk), said
 
 
 def test_the_page_names_the_command_that_tells_workers_who_approves(fleet: FleetOfOne) -> None:
     """As the terminal does; on one machine, and for other settings, there is nothing to say."""
-    desk, said, phrase = (
-        fleet.desk,
-        "say of acme once more: cleared fleet add NAME GIT-URL",
-        "correct horse battery staple",
-    )
+    desk, phrase = fleet.desk, "correct horse battery staple"
     rule = f"{{name: ana, key: {desk.json('queue', 'reviewers')['key']!r}}}"
     with passphrase.asking_with(lambda prompt: phrase):
         key_protection.protect_key()
@@ -73,7 +74,15 @@ def test_the_page_names_the_command_that_tells_workers_who_approves(fleet: Fleet
                 shown = [("digest", asked.fields("digest")[0]), *(("key", name) for name in asked.fields("key"))]
                 answer = page.submit(asked, f"{prefix}/settings", *shown, ("passphrase", phrase))
                 assert "1 setting approved" in answer.text, answer.text
-                assert (said in answer.text) is (ws is desk and "reviewers" in added), answer.text
+                assert (NEXT_STEP in answer.text) is (ws is desk and "reviewers" in added), answer.text
+        for old, new in (("rate: 7", "rate: 8"), ("name: ana", "name: anna")):  # now by a proposal
+            desk.put("config.yaml", desk.read("config.yaml").replace(old, new))
+            proposed = str(desk.json("agent", "propose", "config.yaml")["id"])
+            asked = server.get("/w/acme/queue")
+            shown = [("choice", "approve"), ("number", proposed), ("passphrase", phrase)]
+            answer = server.submit(asked, "/w/acme/queue", *shown)
+            assert f"{proposed} is live now" in answer.text, answer.text
+            assert (NEXT_STEP in answer.text) is ("anna" in new), answer.text
 
 
 def test_settings_that_wait_for_approval_are_a_problem_until_they_do_not(fleet: FleetOfOne) -> None:
