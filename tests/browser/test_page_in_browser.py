@@ -8,7 +8,7 @@ from typing import Any
 
 import axe_playwright_python
 import pytest
-from browsing import DESK, PHONE, Visit, at_both_widths, find_message, swipe
+from browsing import DESK, PHONE, Visit, at_both_widths, find_message, press, swipe
 from harness import Workspace, chase
 from patience import PATIENCE
 from playwright.sync_api import Page, Request, Route, expect
@@ -23,12 +23,6 @@ FEBRUARY = chase(("02/03/2025", "GITHUB *PRO", "-4.00"), ("02/06/2025", "ZEPHYR 
 
 def statuses(ws: Workspace) -> dict[str, str]:
     return {entry["description"]: entry["status"] for entry in ws.entries()}
-
-
-def press(page: Page, key: str) -> None:
-    """A key, once the page is there."""
-    page.wait_for_load_state()
-    page.keyboard.press(key)
 
 
 @at_both_widths
@@ -380,22 +374,3 @@ def test_an_open_page_says_while_the_server_is_not_reached(visit: Visit) -> None
     for address in ("**/live?*", "**/healthz"):
         page.unroute(address)
     expect(page.get_by_text("The server is not reached")).to_be_hidden(timeout=30_000)
-
-
-def test_the_keys_of_a_page_are_listed_and_enter_takes_the_only_account(visit: Visit, posted: Workspace) -> None:
-    page = visit.open("/queue")
-    press(page, "?")
-    keys = page.get_by_role("dialog")
-    expect(keys.get_by_text("Approve", exact=True)).to_be_visible()
-    expect(keys.get_by_text("Later", exact=True)).to_be_visible()
-    page.keyboard.press("Escape")
-    expect(keys).to_have_count(0)
-    page.goto(page.url)  # a key of that moment might be a word's
-    press(page, "c")
-    expect(page.get_by_label("Account, by name or number")).to_be_focused()
-    page.keyboard.type("meals")
-    expect(page.locator("#accounts button")).to_have_count(1)
-    page.keyboard.press("Enter")
-    expect(find_message(page, "Corrected: ")).to_be_visible()
-    assert "user-corrected" in statuses(posted).values()
-    visit.assert_clean()

@@ -78,6 +78,12 @@ def find_message(page: Page, text: str) -> Locator:
     return page.get_by_role("status").get_by_text(text)
 
 
+def press(page: Page, key: str) -> None:
+    """A key, once the page is there."""
+    page.wait_for_load_state()
+    page.keyboard.press(key)
+
+
 def swipe(page: Page, direction: str) -> None:
     """A thumb over the card."""
     page.wait_for_load_state("load")

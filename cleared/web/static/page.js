@@ -38,9 +38,11 @@ document.addEventListener("keydown", (event) => {
   }
   const typing = event.target.closest("input, select, textarea");
   if (typing && event.key === "Escape") typing.blur();
-  if (typing || event.ctrlKey || event.metaKey || event.altKey || event.repeat) return;
+  const isOver = document.querySelector("dialog[open]"); // nothing is decided behind the list of keys
+  if (typing || isOver || event.ctrlKey || event.metaKey || event.altKey || event.repeat) return;
   if (event.key === "?") return showKeys();
-  const key = /^[a-z0-9]$/.test(event.key) || event.key === "Escape" ? event.key : "";
+  if (event.key === "Escape") return void press('[data-key="Escape"]'); // no letter of a word
+  const key = /^[a-z0-9]$/.test(event.key) ? event.key : "";
   if (!key || event.timeStamp - newCardAt < NEW_CARD_MS) return;
   if (event.timeStamp - wordAt < WORD_MS || !document.querySelector(`[data-key="${key}"]`)) wordAt = event.timeStamp;
   else if (press(`[data-key="${key}"]`)) event.preventDefault();
@@ -174,6 +176,21 @@ for (const kind of ["input", "change"]) {
   document.addEventListener(kind, (event) => { if (event.target.form?.method === "post") event.target.form.dataset.begun = "yes"; });
 }
 
+// Where the keyboard is, for what takes the place of the page: the same link, or the same button of the same form.
+const describeFocus = (element) => element.cloneNode(false).outerHTML
+  + (element.form ? element.form.outerHTML : element.tagName === "SUMMARY" ? element.textContent : "");
+const findAlike = (tag, told) => [...document.querySelectorAll(`#main ${tag}`)].filter((each) => describeFocus(each) === told);
+function findFocus() {
+  const element = document.activeElement;
+  if (!element.closest("#main")) return null;
+  const tag = element.tagName.toLowerCase(), told = describeFocus(element);
+  return {tag, told, number: findAlike(tag, told).indexOf(element)};
+}
+function keepFocus(before) {
+  const alike = findAlike(before.tag, before.told);
+  (alike[before.number] ?? alike[0] ?? document.getElementById("main")).focus({preventScroll: true});
+}
+
 // Live: the page shows what has changed, unless somebody is in the middle of something.
 function watch() {
   const main = document.getElementById("main");
@@ -186,7 +203,7 @@ function watch() {
     + "textarea:focus, textarea:not(:placeholder-shown)";
   const busy = () => start || document.querySelector(isBegun);
   const shownCard = () => document.getElementById("card")?.dataset.card;
-  let cardBefore = shownCard(), isLeaving = false;
+  let cardBefore = shownCard(), focusBefore = null, isLeaving = false;
   document.addEventListener("htmx:after:request", (event) => {
     if (isLeaving) event.preventDefault(); // the page is loaded anew already, and what it is told is told once
     else if (event.detail.ctx.hx.refresh) {
@@ -196,10 +213,13 @@ function watch() {
   });
   document.addEventListener("htmx:before:swap", (event) => {
     if (event.detail.tasks.some((each) => each.target?.id === "main") && busy()) event.preventDefault(); // somebody began
+    else focusBefore = findFocus();
   });
   document.addEventListener("htmx:after:swap", () => {
     if (shownCard() !== cardBefore) newCardAt = performance.now();
     cardBefore = shownCard();
+    if (focusBefore) keepFocus(focusBefore);
+    focusBefore = null;
     showAllLeft();
   });
   const refresh = () => htmx.ajax("GET", location.href, {target: "#main", select: "#main", swap: "outerHTML"});

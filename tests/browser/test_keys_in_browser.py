@@ -1,0 +1,92 @@
+"""The page by its keys alone: what they are, what they never do, and that they stay where they were."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+from browsing import Visit, find_message, press
+from harness import Workspace, chase
+from playwright.sync_api import expect
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Page
+
+
+def test_the_keys_of_a_page_are_listed_and_enter_takes_the_only_account(visit: Visit, posted: Workspace) -> None:
+    page = visit.open("/queue")
+    press(page, "?")
+    keys = page.get_by_role("dialog")
+    expect(keys.get_by_text("Approve", exact=True)).to_be_visible()
+    expect(keys.get_by_text("Later", exact=True)).to_be_visible()
+    page.keyboard.press("Escape")
+    expect(keys).to_have_count(0)
+    press(page, "c")
+    expect(page.get_by_label("Account, by name or number")).to_be_focused()
+    page.keyboard.type("meals")
+    expect(page.locator("#accounts button")).to_have_count(1)
+    page.keyboard.press("Enter")
+    expect(find_message(page, "Corrected: ")).to_be_visible()
+    assert "user-corrected" in {entry["status"] for entry in posted.entries()}
+    visit.assert_clean()
+
+
+def test_no_key_decides_behind_the_list_of_keys(visit: Visit, posted: Workspace) -> None:
+    page = visit.open("/queue")
+    before = posted.entries()
+    press(page, "?")
+    for key in "?sa":
+        page.keyboard.press(key)
+    expect(page.get_by_role("dialog")).to_have_count(1)
+    page.keyboard.press("Escape")
+    expect(page.get_by_role("dialog")).to_have_count(0)
+    press(page, "s")  # at once: Escape is no letter of a word
+    expect(find_message(page, "Put behind the others")).to_be_visible()
+    assert posted.entries() == before
+    visit.assert_clean()
+
+
+def import_more(ws: Workspace) -> None:
+    """What an open page shows within moments."""
+    ws.drop("march.csv", chase(("03/04/2025", "ZEPHYR LLC", "-81.00")))
+    ws.run("ingest")
+
+
+@pytest.mark.parametrize(
+    ("path", "role", "name"),
+    [
+        ("/queue", "button", "Later"),
+        ("/", "link", "Opening balances"),
+        ("/receipts", "link", "2025-01-10 COFFEE"),
+        ("/books/entries/2025-01-001", "summary", "Void"),
+        ("/books/months", "button", "Close"),
+        ("/reports/trial-balance", "link", "4010 Service revenue"),
+    ],
+)
+def test_the_keyboard_stays_where_it_was_when_the_page_changes(
+    visit: Visit, posted: Workspace, path: str, role: str, name: str
+) -> None:
+    page = visit.open(path)
+    place = page.locator("summary", has_text=name) if role == "summary" else page.get_by_role(role, name=name)  # type: ignore[arg-type]
+    place.first.focus()
+    page.evaluate("document.getElementById('main').dataset.before = 'yes'")
+    import_more(posted)
+    expect(page.locator("#main:not([data-before])")).to_be_visible()
+    expect(place.first).to_be_focused()
+    visit.assert_clean()
+
+
+def focused(page: Page) -> str:
+    return str(page.evaluate("document.activeElement.id || document.activeElement.textContent.trim()"))
+
+
+def test_where_another_card_has_come_the_keyboard_is_on_none_of_its_buttons(visit: Visit, posted: Workspace) -> None:
+    page = visit.open("/queue")
+    page.get_by_role("button", name="Approve").focus()
+    expect(page.locator(".about")).to_contain_text("ACME")
+    posted.ok("queue", "approve", posted.cards()[0]["entry_id"])
+    expect(page.locator(".about")).to_contain_text("COFFEE")
+    assert focused(page) == "main", "the next Tab goes on in the content"
+    page.keyboard.press("Enter")
+    expect(page.get_by_text("1 card to decide")).to_be_visible()
+    visit.assert_clean()
