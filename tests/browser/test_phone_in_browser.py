@@ -27,10 +27,12 @@ if TYPE_CHECKING:
     from playwright.sync_api import Browser, CDPSession, Page
 
 SUBSCRIBE = """
+const GIVEN = %s;
 PushManager.prototype.subscribe = async (options) => {
   if (!options.userVisibleOnly || options.applicationServerKey.length !== 65) throw new Error("no key");
-  return {toJSON: () => (%s)};
+  return {toJSON: () => GIVEN};
 };
+PushManager.prototype.getSubscription = async () => ({...GIVEN, options: {}, unsubscribe: async () => true});
 """
 SHOWN = (
     "navigator.serviceWorker.ready.then((it) => it.getNotifications()).then((all) => all.map((n) => [n.title, n.body]))"
@@ -77,8 +79,17 @@ def test_a_phone_asks_for_messages_and_a_tap_opens_the_queue(
         page.context.grant_permissions(["notifications"])
         page.add_init_script(SUBSCRIBE % service.phone().subscription)
         page.reload()
+        page.keyboard.press("?")
+        expect(page.get_by_role("dialog").locator("dt")).to_have_text(["?"])
+        page.keyboard.press("Escape")
         button.click()
         expect(find_message(page, "once a day at most")).to_be_visible()
+        other = PhoneMessages(open_workspace(posted.root)).add_phone(service.phone("ben").subscription, "", "", "")
+        page.reload()
+        expect(page.locator("[data-phone] b:visible")).to_have_count(1)
+        expect(page.locator(f'[data-phone="{other.id}"]').get_by_text("This phone")).to_be_hidden()
+        PhoneMessages(open_workspace(posted.root)).remove_phone(other.id, "")
+        page.reload()
         page.get_by_role("button", name="Send a test").click()
         expect(find_message(page, "Sent: look at the phone")).to_be_visible()
         morning = datetime.now(UTC) + timedelta(days=1, hours=1)

@@ -108,7 +108,7 @@ class PhoneMessages:
         """Send a phone nothing more. Raises ``UsageError`` where the person has none of that id."""
         phone = self._find_phone(phone_id, passkey)
         with self._file.changing(self.host.clock) as state:
-            state.phones = [each for each in state.phones if each.endpoint != phone.endpoint]
+            state.drop_phones(lambda each: each.endpoint == phone.endpoint)
 
     def send_test(self, phone_id: str, passkey: str) -> None:
         """Send a message that says that it is a test.
@@ -123,7 +123,7 @@ class PhoneMessages:
             self._push(phone, "This is a test: messages come through.")
         except PhoneGone:
             with self._file.changing(self.host.clock) as state:
-                state.phones = [each for each in state.phones if each.endpoint != phone.endpoint]
+                state.drop_phones(lambda each: each.endpoint == phone.endpoint)
             raise UsageError(
                 "this phone takes no messages any more, and was removed", remedy="Ask for them on the phone again."
             ) from None
@@ -197,7 +197,7 @@ class PhoneMessages:
             error = " ".join(str(refused).split())
         with self._file.changing(self.host.clock) as state:
             if is_gone:
-                state.phones = [each for each in state.phones if each.endpoint != phone.endpoint]
+                state.drop_phones(lambda each: each.endpoint == phone.endpoint)
             elif error:
                 state.last_error = self._clean_error(error)
                 for each in state.phones:
@@ -205,6 +205,8 @@ class PhoneMessages:
                         _plan_retry(each, state.told.get(each.person, ""), now)
             else:
                 state.last_sent_at, state.last_error = format_iso(now), None
+                for each in state.phones:
+                    each.attempts = 0 if each.endpoint == phone.endpoint else each.attempts
 
     def _push(self, phone: Subscription, text: str) -> None:
         host = self.host
@@ -254,7 +256,7 @@ class PhoneMessages:
     def _remove_strangers(self, state: PushState, person_of: Callable[[str], str | None] | None = None) -> None:
         """Forget the phones of passkeys that were removed, and of who is no reviewer any more."""
         person_of = person_of or self._read_people()
-        state.phones = [phone for phone in state.phones if person_of(phone.passkey) is not None]
+        state.drop_phones(lambda phone: person_of(phone.passkey) is None)
 
     def _find_phone(self, phone_id: str, passkey: str) -> Subscription:
         for phone in self.list_phones(passkey):

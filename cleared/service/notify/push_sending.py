@@ -136,7 +136,7 @@ def push_message(
     if status in (404, 410):
         raise PhoneGone
     if not 200 <= status < 300:
-        raise Undelivered(escape_text(f"{address.host}: {status} {' '.join(answer.split())}"))
+        raise Undelivered(escape_text(f"{address.host}: {' '.join([str(status), *answer.split()])}"))
 
 
 def _public_host(contact: str) -> str:

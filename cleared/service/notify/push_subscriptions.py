@@ -7,7 +7,7 @@ service takes in is a secret of the phone, and nobody who can commit adds a phon
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
@@ -67,6 +67,13 @@ class PushState(Struct):
     """Person → when a message to them was due last. It is written before one is sent: none is sent twice."""
     last_sent_at: str | None = None
     last_error: str | None = None
+
+    def drop_phones(self, is_dropped: Callable[[Subscription], bool]) -> None:
+        """Forget phones, and what was wrong where each that is left was told."""
+        left = [phone for phone in self.phones if not is_dropped(phone)]
+        if len(left) < len(self.phones) and not any(phone.attempts for phone in left):
+            self.last_error = None
+        self.phones = left
 
 
 class PushFile:

@@ -22,8 +22,8 @@ async function subscribe() {
   if (await Notification.requestPermission() !== "granted") throw new Error("you did not allow them");
   const registration = await navigator.serviceWorker.ready;
   const known = await registration.pushManager.getSubscription();
-  if (known && keyOf(known) !== form.dataset.key) await known.unsubscribe(); // of a server with another key
-  const bytes = Uint8Array.from(atob(form.dataset.key.replaceAll("-", "+").replaceAll("_", "/")), (each) => each.charCodeAt(0));
+  if (known && keyOf(known) !== form.dataset.publicKey) await known.unsubscribe(); // of a server with another key
+  const bytes = Uint8Array.from(atob(form.dataset.publicKey.replaceAll("-", "+").replaceAll("_", "/")), (each) => each.charCodeAt(0));
   return registration.pushManager.subscribe({userVisibleOnly: true, applicationServerKey: bytes});
 }
 
@@ -49,3 +49,13 @@ form.addEventListener("submit", async (event) => {
 const obstacle = findObstacle();
 if (obstacle) tell(obstacle);
 button.hidden = obstacle !== "";
+
+// Which of those in the list is the one that shows it.
+async function markThisPhone() {
+  const known = await (await navigator.serviceWorker?.getRegistration())?.pushManager?.getSubscription();
+  if (!known) return;
+  const digest = new Uint8Array(await crypto.subtle.digest("SHA-256", new TextEncoder().encode(known.endpoint)));
+  const id = [...digest.slice(0, 6)].map((each) => each.toString(16).padStart(2, "0")).join("");
+  document.querySelector(`[data-phone="${id}"] b`)?.removeAttribute("hidden");
+}
+markThisPhone().catch(() => {});

@@ -178,6 +178,10 @@ def test_what_a_push_service_does_not_take_is_tried_again_and_a_phone_that_is_go
         assert again > now
         now = again
     assert len(service.taken) == 1 and now > MORNING + 11 * HOUR, "the one that moved was tried for half a day"
+    assert "“localhost: 307”" in posted.ok("status").out
+    (moved,) = (phone for phone in phones(posted).list_phones("") if phone.endpoint.endswith("moved"))
+    phones(posted).remove_phone(moved.id, "")
+    assert "phones are not told" not in posted.ok("status").out, "the other one is"
 
 
 @pytest.mark.parametrize(
