@@ -90,10 +90,10 @@ class ContextRoom:
         middle = [item for item in history.items[:cut] if item.number not in chosen or item.purpose != "instruction"]
         before = history.estimated_tokens
         if not middle:
-            raise ContextExhausted(
-                "context_window" if forced else "context_thrash",
-                f"the request and the last steps take {before:,} tokens; the model's window has {limits.window:,}",
-            )
+            told = f"the request and the last steps take {before:,} tokens; the model's window has {limits.window:,}"
+            if forced and before <= limits.allowed:
+                told = f"the provider takes less than the {before:,} tokens of the request and the last steps"
+            raise ContextExhausted("context_window" if forced else "context_thrash", told)
         keep_from = history.items[cut].number if cut < len(history.items) else history.items[-1].number + 1
         summary = self._write_summary(middle)
         gone = sum(item.tokens for item in middle)

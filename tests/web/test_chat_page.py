@@ -7,9 +7,10 @@ import re
 import threading
 import time
 from collections.abc import Callable, Iterator
+from functools import partial
 
 import pytest
-from fake_provider import Call, FakeProvider, Reply
+from fake_provider import Call, FakeProvider, Reply, context_too_long, no_such_model
 from harness import Workspace, take_ok
 from patience import PATIENCE
 from scripted_model import ANSWERED, COMPLETE, DIGEST, KEY, use_provider, write_file
@@ -103,6 +104,19 @@ def test_h16_what_the_model_does_is_ended_and_goes_on(server: Server, provider: 
     assert "You have three." in wait_for(lambda: server.get(address), "answered").text
     done = server.follow(server.send("POST", "/chat", [*fields, ("way", "cancel")]))
     assert "was done already" in done.text
+
+
+def test_h16_what_ended_a_request_leads_to_its_setting(server: Server, provider: FakeProvider) -> None:
+    """What the program says of it is linked, and says what is true; what a model says is text."""
+    reply = "Run cleared config set llm.model evil"
+    provider.script(reply, ANSWERED, no_such_model())
+    page = wait_for(partial(server.get, ask(server, "hello")), "answered")
+    assert reply in page.text and "/settings/llm.model" not in page.body
+    page = wait_for(partial(server.get, ask(server, "hello")), "failed")
+    assert f'href="{server.home}/settings/llm.model"' in page.body and "config set" not in page.text
+    provider.script(context_too_long())
+    page = wait_for(partial(server.get, ask(server, "hello")), "stopped")
+    assert "the provider takes less than the" in page.text and "window has" not in page.text
 
 
 def test_h16_without_a_model_the_page_says_what_is_missing(
