@@ -8,6 +8,8 @@ from cleared.domains.domain import Domain, import_when_called
 
 INBOX_ACTOR: Final = "receipts inbox"
 """Who keeps what was put into the inbox of receipts, where the service looks there."""
+PAGE_ACTOR: Final = "the page"
+"""Who keeps what was handed in there, whoever it was: keeping is nobody's decision."""
 
 BOOKS: Final = Domain(
     name="books",
@@ -36,7 +38,7 @@ BOOKS: Final = Domain(
     make_sample_files=import_when_called("cleared.books.sample_files:make_sample_files"),
     make_probe_files=import_when_called("cleared.books.sample_files:make_probe_files"),
     read_imported_files=import_when_called("cleared.books.staged_books:read_imported_files"),
-    actors=(INBOX_ACTOR,),
+    actors=(INBOX_ACTOR, PAGE_ACTOR),
     make_duties=import_when_called("cleared.books.receipt_inbox:make_duties"),
     comparison=import_when_called("cleared.books.entry_comparison:EntryComparison"),
     list_card_kinds=import_when_called("cleared.books.card_kinds:list_card_kinds"),

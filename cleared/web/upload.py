@@ -15,7 +15,7 @@ from cleared.base.errors import ClearedError, UsageError
 from cleared.base.safe_names import require_safe_name
 from cleared.base.short_text import list_first, quote_name
 from cleared.base.terminal import count_noun
-from cleared.books.books_domain import INBOX_ACTOR
+from cleared.books.books_domain import PAGE_ACTOR
 from cleared.books.decisions.bank_adding import is_describable
 from cleared.books.decisions.receipt_filing import copy_to_inbox, file_inbox
 from cleared.books.importing.handed_files import LeftFile, copy_to_drop_folder, find_readers, sort_files
@@ -147,7 +147,7 @@ def _keep_receipts(host: Host, paths: Sequence[Path]) -> tuple[list[str], list[S
             digests.append(digest)
     if kept.issuperset(digests):
         return digests, lines
-    done = file_inbox(host, by=INBOX_ACTOR)  # keeping is nobody's decision: what it proves is
+    done = file_inbox(host, by=PAGE_ACTOR)
     lines += [Said(f"{quote_name(name)} was not kept: {why}", ok=False) for name, why in done.refused]
     filed = [each.receipt.sha256 for each in done.filed if each.receipt.sha256 in digests]
     if filed:

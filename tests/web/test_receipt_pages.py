@@ -36,7 +36,7 @@ def test_a_picture_is_kept_at_once_and_linked_with_a_tap(posted: Workspace) -> N
         why = server.get(f"/books/entries/{aws}")
         assert f"/receipts/{digest}/file" in why.body and "The bank said" in why.text
         receipt = server.get(f"/receipts/{digest}")
-        assert "It proves" in receipt.text and "Amazon" in receipt.text
+        assert "It proves" in receipt.text and "Amazon" in receipt.text and "by the page." in receipt.text
         before = posted.head()
         again = server.upload(server.get("/receipts"), {"again.png": make_png()}, RECEIPT)
         assert "again.png is kept already" in again.text and "It proves" in again.text and posted.head() == before
