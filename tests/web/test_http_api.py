@@ -83,6 +83,16 @@ def test_no_method_decides() -> None:
     assert {name for name in OPERATIONS if needed_scope(name) == "run"} == {"agent.run"}
 
 
+def test_an_unknown_method_is_answered_with_one_that_there_is(server: Server, posted: Workspace) -> None:
+    program = Program(server, token(posted, "reader"))
+    document = json.loads(program.send("GET", "/api/openapi.json").body)
+    offered = {path.removeprefix("/api/") for path in document["paths"]}
+    hints = {name: program.call(name)[1]["error"]["data"]["remedy"] for name in ("journal.lst", "queue.ask", "ctx.log")}
+    assert hints["journal.lst"] == "Did you mean journal.list?"
+    named = {found for hint in hints.values() for found in re.findall(r"Did you mean (.*)\?", hint)}
+    assert named <= offered, hints
+
+
 def test_the_openapi_document_has_every_method_and_leads_nowhere_else(server: Server, posted: Workspace) -> None:
     program = Program(server, token(posted, "reader"))
     page = program.send("GET", "/api/openapi.json")

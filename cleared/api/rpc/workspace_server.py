@@ -55,7 +55,7 @@ class RequestHandler:
     def _call_primitive(self, name: str, params: list[Any] | dict[str, Any]) -> Any:
         primitive = self.host.registry.get(name)
         if primitive is None:
-            raise RpcError(METHOD_NOT_FOUND, data=_unknown_method_error(name, self.host))
+            raise RpcError(METHOD_NOT_FOUND, data=self._describe_unknown(name))
         try:
             args, kwargs = _read_arguments(primitive, params)
         except ValueError as e:
@@ -96,7 +96,7 @@ class RequestHandler:
 
     def describe_methods(self) -> dict[str, Any]:
         """All methods, as an OpenRPC document (https://spec.open-rpc.org)."""
-        offered = [p for p in self.host.registry.values() if p.effect is Effect.READ and p.name not in ONLY_IN_A_RUN]
+        offered = self._list_offered()
         defs: dict[str, Any] = next((params_schema(p)["$defs"] for p in offered), {})
         return {
             "openrpc": "1.3.2",
@@ -104,6 +104,17 @@ class RequestHandler:
             "methods": [*map(describe_command, COMMANDS.values()), *(_describe_primitive(p) for p in offered)],
             "$defs": defs,
         }
+
+    def _describe_unknown(self, name: str) -> dict[str, Any]:
+        from difflib import get_close_matches
+
+        near = get_close_matches(name[:80], [*COMMANDS, *(each.name for each in self._list_offered())], n=1)
+        error = UnknownPrimitive(f"there is no method {name[:80]!r}")
+        hint = f"Did you mean {near[0]}?" if near else "rpc.discover lists them."
+        return {"type": type(error).__name__, "message": error.message, "place": None, "remedy": hint, "exit_code": 2}
+
+    def _list_offered(self) -> list[Primitive]:
+        return [p for p in self.host.registry.values() if p.effect is Effect.READ and p.name not in ONLY_IN_A_RUN]
 
 
 def _describe_primitive(p: Primitive) -> dict[str, Any]:
@@ -134,15 +145,6 @@ def _read_arguments(primitive: Primitive, params: list[Any] | dict[str, Any]) ->
         if not p.required and p.shape.schema and {"type": "null"} not in p.shape.schema.get("anyOf", ())
     }
     return (), {name: from_wire(value) for name, value in params.items() if value is not None or name not in optional}
-
-
-def _unknown_method_error(name: str, host: Host) -> dict[str, Any]:
-    from difflib import get_close_matches
-
-    near = get_close_matches(name[:80], [*COMMANDS, *host.registry], n=1)
-    error = UnknownPrimitive(f"there is no method {name[:80]!r}")
-    hint = f"Did you mean {near[0]}?" if near else "rpc.discover lists them."
-    return {"type": type(error).__name__, "message": error.message, "place": None, "remedy": hint, "exit_code": 2}
 
 
 def _refuse_script_run(name: str, args: Mapping[str, Any]) -> NoReturn:
