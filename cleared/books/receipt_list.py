@@ -85,14 +85,15 @@ def find_missing_receipts(host: Host, over: Decimal, period: str | None = None) 
     proved = {entry_id for receipt in receipts.values() for entry_id in receipt.entries}
     sides = find_sides(_list_cleared(standing), banks)
     proved |= {side.entry_id for side in sides if side.is_cleared}  # no transfer has a receipt
-    proved = proved.union(*(part.recall(_find_drawn, banks) for part in standing.parts))
     return [
         each
-        for each in _list_payments(standing, banks)
+        for month in standing.months.values()
+        for each in month.entries.recall(_find_payments, banks)
         if each.is_out
         and each.amount > over
         and each.entry_id not in proved
         and (span is None or span.start <= each.day <= span.end)
+        and not _is_drawn(month.standing.items.get(each.entry_id), banks)
     ]
 
 
@@ -111,14 +112,10 @@ def _find_payments(part: GroupedItems[Entry], banks: frozenset[int]) -> list[Pay
     return list(list_payments(part.items.values(), banks))
 
 
-def _find_drawn(part: GroupedItems[Entry], banks: frozenset[int]) -> frozenset[str]:
-    """What the owner took, as it counts: it is no cost of the business."""
-    drawn = frozenset({OWNER_DRAWS, *banks})
-    return frozenset(
-        each.entry_id
-        for each in part.items.values()
-        if any(leg.account_id == OWNER_DRAWS for leg in each.legs) and drawn.issuperset(leg[0] for leg in each.legs)
-    )
+def _is_drawn(standing: Entry | None, banks: frozenset[int]) -> bool:
+    """Whether it is what the owner took, as it counts: that is no cost of the business."""
+    accounts = {leg.account_id for leg in standing.legs} if standing is not None else set[int]()
+    return OWNER_DRAWS in accounts and accounts - banks == {OWNER_DRAWS}
 
 
 def _list_cleared(standing: StandingBooks) -> list[Entry]:
