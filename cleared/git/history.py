@@ -1,7 +1,7 @@
 """Reading the history: what was committed, when, by whom, with which trailers. Through GitPython (``git_python``).
 
 All commits are printed by one ``git log``: GitPython's own commit objects cost 2.7 times as much, and a process each
-for their files and short ids. The newest ones are read without starting a git: they are needed after every run.
+for their files and short ids.
 """
 
 from __future__ import annotations
