@@ -90,3 +90,43 @@ def test_where_another_card_has_come_the_keyboard_is_on_none_of_its_buttons(visi
     page.keyboard.press("Enter")
     expect(page.get_by_text("1 card to decide")).to_be_visible()
     visit.assert_clean()
+
+
+def test_a_reason_that_is_typed_decides_nothing_before_a_button_is_pressed(visit: Visit, posted: Workspace) -> None:
+    """Letters of the reason are no keys, and Enter behind it is no choice of what the bank's line is."""
+    page = visit.open("/queue")
+    before = posted.entries()
+    press(page, "r")
+    expect(page.get_by_label("Why")).to_be_focused()
+    page.keyboard.type("a gift")
+    page.keyboard.press("Enter")
+    page.keyboard.press("Tab")
+    expect(page.get_by_role("button", name="Personal")).to_be_focused()
+    expect(page.get_by_text("2 cards to decide")).to_be_visible()
+    assert posted.entries() == before
+    page.keyboard.press("Enter")
+    expect(find_message(page, "Rejected: ACME")).to_be_visible()
+    visit.assert_clean()
+
+
+def test_escape_leads_back_from_a_group_to_its_card(visit: Visit, posted: Workspace) -> None:
+    posted.drop("march.csv", chase(("03/04/2025", "ZEPHYR LLC", "-81.00"), ("03/05/2025", "ZEPHYR LLC", "-82.00")))
+    posted.run("ingest")
+    card = next(each["id"] for each in posted.cards() if "ZEPHYR" in each["title"])
+    page = visit.open(f"/queue?card={card}")
+    press(page, "g")
+    expect(page.get_by_role("button", name="Approve all 2")).to_be_visible()
+    press(page, "Escape")
+    expect(page.locator("#card")).to_have_attribute("data-card", card)
+    visit.assert_clean()
+
+
+def test_enter_behind_a_reason_disables_no_agent(visit: Visit, posted: Workspace) -> None:
+    page = visit.open("/agents/ingest")
+    page.get_by_text("Disable it, or bring the version before back").click()
+    page.get_by_label("Why").fill("it is late")
+    page.get_by_label("Why").press("Enter")
+    page.get_by_label("Why").press("Tab")
+    expect(page.get_by_role("button", name="Disable")).to_be_focused()
+    assert "disabled" not in {agent["state"] for agent in posted.json("agent", "list")}
+    visit.assert_clean()

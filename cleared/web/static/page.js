@@ -1,13 +1,13 @@
 // What a page does beyond its forms and links. Everything works without it, but for the keys, the swipes and being live.
 "use strict";
 
-function press(selector) {
+function press(selector, first = "input:not([type=hidden]), button:enabled") {
   const element = document.querySelector(selector);
   if (!element) return false;
   if (element.tagName === "SUMMARY") {
     element.parentElement.open = true;
     element.parentElement.scrollIntoView({block: "nearest"});
-    const field = element.parentElement.querySelector("input:not([type=hidden]), button");
+    const field = element.parentElement.querySelector(first);
     if (field) field.focus();
   } else {
     element.click();
@@ -98,7 +98,7 @@ document.addEventListener("touchend", (event) => {
   card.classList.remove("away");
   card.style.removeProperty("transform");
   if (event.timeStamp - newCardAt < NEW_CARD_MS) return;
-  if (Math.abs(x) > FAR && Math.abs(x) > 2 * Math.abs(y)) press(`[data-swipe="${x > 0 ? "right" : "left"}"]`);
+  if (Math.abs(x) > FAR && Math.abs(x) > 2 * Math.abs(y)) press(`[data-swipe="${x > 0 ? "right" : "left"}"]`, "button:enabled"); // no keyboard over it
   else if (top && y > 1.5 * FAR && y > 2 * Math.abs(x)) press('[data-swipe="down"]');
 });
 
