@@ -341,6 +341,10 @@ class FleetDatabase:
         )
         return [Request(*row) for row in rows]
 
+    def begin_request(self, identity: str, head: str) -> None:
+        """Its run begins on top of this commit. Where another worker has begun it before, that commit stays."""
+        self.run("UPDATE fleet_requests SET commit_id = %s WHERE id = %s AND commit_id = ''", head, identity)
+
     def end_request(self, identity: str, status: str, said: str, commit: str, now: datetime) -> None:
         self.run(
             "UPDATE fleet_requests SET status = %s, said = %s, commit_id = %s, ended_at = %s WHERE id = %s",

@@ -64,6 +64,7 @@ from cleared.service.status_report import find_unapproved
 from cleared.service.waiting_cards import read_waiting_cards
 from cleared.service.workspace_actions import WorkspaceActions
 from cleared.service.workspace_service import WorkspaceService
+from cleared.triggers.event_stream import RUN_FAILED, read_events_since
 from cleared.triggers.pending_deliveries import peek_deliveries
 from cleared.triggers.service_log import ServiceLog
 from cleared.triggers.service_notices import report_push_rejections
@@ -289,6 +290,9 @@ class WorkspaceJob:
 
     def _run_request(self, service: WorkspaceService, clone: WorkerClone, request: Request) -> None:
         """A run that a person asked for: once, however often the job is tried."""
+        if self._end_failed(service.host, request):
+            return
+        self._database.begin_request(request.id, self._pushed)
         commit, status = "", ""
         try:
             result = run_command(service.host, request.agent, data=request.payload, key=request.id)
@@ -302,6 +306,19 @@ class WorkspaceJob:
             status, said = "refused", str(error)
         self._push(service.host, clone)
         self._database.end_request(request.id, status, said or "", commit, self._clock.now())
+
+    def _end_failed(self, host: Host, request: Request) -> bool:
+        """Whether its run failed, and was pushed, by a worker that was killed before it wrote that down."""
+        if not request.commit:
+            return False
+        now = self._clock.now()
+        with host.open_for_reading() as repo:
+            failed = read_events_since(host, repo, self._pushed, request.commit, lambda name: name == RUN_FAILED, now)
+        for about in (each.event.payload for each in failed):
+            if about["agent"] == request.agent and str(about["event"]).partition(" ")[2] == request.id:
+                self._database.end_request(request.id, "failed", str(about["cause"]), str(about["commit"]), now)
+                return True
+        return False
 
     def _push(self, host: Host, clone: WorkerClone) -> None:
         """What was done is pushed, and then written down. Raises ``PushedMeanwhile`` where somebody was faster."""

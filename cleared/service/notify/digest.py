@@ -22,7 +22,7 @@ from cleared.gate.proposals.additive_approval import list_self_approved
 from cleared.git import Snapshot
 from cleared.service.nightly_improvement import list_findings
 from cleared.service.notify.channels import Message
-from cleared.service.notify.messages import make_message
+from cleared.service.notify.messages import make_message, say_where_to_decide
 
 _MAX_LISTED: Final = 20
 
@@ -65,11 +65,15 @@ class DigestFacts(Struct, frozen=True):
         return bool(self.cards or self.failed or self.approved or is_standing)
 
 
-def read_digest_facts(host: Host, since: datetime, standing: Mapping[str, Standing]) -> DigestFacts:
-    """What there is to say ``since`` the last digest. Raises ``ClearedError`` and its like where it cannot be read."""
+def read_digest_facts(
+    host: Host, since: datetime, standing: Mapping[str, Standing], pushed_failures: Mapping[str, int]
+) -> DigestFacts:
+    """What there is to say ``since`` the last digest. ``pushed_failures``: in a fleet, agent → how many of its runs
+    failed, by what was pushed; the traces of one worker have its own only. Raises ``ClearedError`` and its like where
+    it cannot be read."""
     return DigestFacts(
         load_open_cards(host),
-        count_failed_runs(host, since),
+        Counter(pushed_failures) if host.serves_all_clones else count_failed_runs(host, since),
         list_self_approved(host, since),
         standing,
         [describe_health(stats) for stats in read_stats(host)],
@@ -107,7 +111,7 @@ def digest_message(host: Host, facts: DigestFacts, now: datetime) -> Message:
         lines += ["", "How agents do:", *_list_items(facts.health)]
     if facts.findings:
         lines += ["", "What last night found:", *_list_items(facts.findings)]
-    lines += ["", f"Look and decide: cleared review, in {host.root}"]
+    lines += ["", say_where_to_decide(host)]
     data = {
         "cards": dict(kinds),
         "oldest": _card_summary(cards[0]) if cards else None,

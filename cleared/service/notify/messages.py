@@ -30,8 +30,20 @@ def failure_message(host: Host, failures: list[dict[str, str]], more: int, now: 
         lines += [f"  cleared run show {f['run_id']}", ""]
     if more:
         lines += [f"and {more} more: cleared run list", ""]
-    lines.append(f"The workspace is {host.root}")
+    lines.append(f"The workspace is {name_workspace(host)}")
     return make_message(host, "failure", subject, lines, {"failures": failures, "count": total}, now)
+
+
+def name_workspace(host: Host) -> str:
+    """What a person knows it by: its folder, or its name where a fleet serves it; no folder of a worker."""
+    return host.root.name if host.serves_all_clones else str(host.root)
+
+
+def say_where_to_decide(host: Host) -> str:
+    """The line of a message that says where its cards are decided."""
+    if host.serves_all_clones:
+        return f"Look and decide: the page of your fleet, or cleared review in a clone of {host.root.name}"
+    return f"Look and decide: cleared review, in {host.root}"
 
 
 def make_message(
@@ -39,7 +51,7 @@ def make_message(
 ) -> Message:
     """``key``: names it for ever; empty: one of its own, made at random."""
     name = host.config.business.name
-    full_data = {"workspace": str(host.root), "business": name, **data}
+    full_data = {"workspace": name_workspace(host), "business": name, **data}
     message = Message(
         key or f"{kind}-{secrets.token_hex(12)}", kind, f"{name}: {summary}", tuple(lines), format_iso(now), full_data
     )

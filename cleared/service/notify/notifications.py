@@ -83,6 +83,7 @@ class Notifier:
             failed = read_events_since(self.host, repo, head, cursor, lambda name: name == RUN_FAILED, now)
         for each in failed:
             about = each.event.payload
+            state.failed[str(about["agent"])] = state.failed.get(str(about["agent"]), 0) + 1
             self.record_failure(each.made_by, str(about["agent"]), str(about["cause"]), now)
         state.cursor, self._unwritten = head, True
 
@@ -158,7 +159,7 @@ class Notifier:
         if due is None or due > now or (self._look_again is not None and self._look_again > now):
             return
         try:
-            facts = read_digest_facts(self.host, since, self._read_standing(since, now))
+            facts = read_digest_facts(self.host, since, self._read_standing(since, now), self._state.failed)
         except (ClearedError, OSError, sqlite3.Error, ValueError) as error:
             with self._lock:
                 self._state.last_error = self._clean_error(f"what waits cannot be read: {error}")
@@ -173,7 +174,7 @@ class Notifier:
                 self._state.last_error = None
             if facts.is_worth_sending:
                 self._queue_message(digest_message(self.host, facts, now), now)
-            self._state.digest_at = format_iso(now)
+            self._state.digest_at, self._state.failed = format_iso(now), {}
             self._unwritten = True
 
     def _read_standing(self, since: datetime, now: datetime) -> dict[str, Standing]:

@@ -47,6 +47,8 @@ class NotifierState(Struct):
     last_error: str | None = None
     cursor: str | None = None
     """In a fleet, the commit up to which failed runs were read."""
+    failed: dict[str, int] = {}
+    """In a fleet, agent → how many of its runs failed since the last digest, by what was pushed."""
 
 
 def read_state(path: Path) -> NotifierState:
@@ -66,6 +68,7 @@ def read_state(path: Path) -> NotifierState:
             data["last_sent_at"] and check_time(data["last_sent_at"]),
             data["last_error"] and escape_text(data["last_error"]),
             str(data["cursor"]) if data.get("cursor") else None,
+            {str(agent): int(count) for agent, count in data.get("failed", {}).items()},
         )
     except (WorkspaceError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
         return NotifierState()

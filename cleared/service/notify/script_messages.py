@@ -25,7 +25,7 @@ from cleared.git import Repository, Snapshot
 from cleared.primitives.ctx import NOTIFY_SEND_EVENT
 from cleared.runs.outcome import RunResult
 from cleared.service.notify.channels import Message, Undelivered, escape_text, send_message
-from cleared.service.notify.messages import make_message, redact_message
+from cleared.service.notify.messages import make_message, redact_message, say_where_to_decide
 from cleared.service.notify.notifier_state import QueuedMessage, check_time, parse_queued
 from cleared.triggers.event_stream import RecordedEvent, read_events_since
 from cleared.workspace.lock import ensure_state_dir, writer_lock
@@ -205,7 +205,7 @@ def _message_of(host: Host, recorded: RecordedEvent, now: datetime) -> Message:
     lines = [part for line in str(text or "").splitlines() for part in _break_line(line)]
     if listed:
         lines += ["", "To decide:", *(f"  {card['id']}  {card['title']}" for card in listed)]
-        lines += ["", f"Look and decide: cleared review, in {host.root}"]
+        lines += ["", say_where_to_decide(host)]
     run = recorded.made_by
     lines += ["", "-- ", f"Sent by a script of yours: cleared run show {run}"]
     data = {"run": run, "cards": listed}

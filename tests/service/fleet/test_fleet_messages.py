@@ -38,8 +38,10 @@ class Receiver:
     @property
     def messages(self) -> list[dict[str, Any]]:
         """But digests: the clock goes on by months here."""
-        lines = self._kept.read_text().splitlines() if self._kept.exists() else []
-        return [message for line in lines if (message := json.loads(line))["kind"] != "digest"]
+        return [message for message in self.read_all() if message["kind"] != "digest"]
+
+    def read_all(self) -> list[dict[str, Any]]:
+        return [json.loads(line) for line in self._kept.read_text().splitlines()] if self._kept.exists() else []
 
 
 def test_a_push_that_is_rejected_tells_nobody(fleet: FleetOfOne, tmp_path: Path) -> None:
@@ -97,6 +99,46 @@ def test_a_worker_that_is_killed_while_it_tells_has_it_told_again_under_the_same
     eventually(lambda: len(receiver.messages) == 2)
     end(second)
     assert len({message["key"] for message in receiver.messages}) == 1
+
+
+def test_a_digest_counts_the_runs_of_all_workers_and_names_the_workspace(fleet: FleetOfOne, tmp_path: Path) -> None:
+    """No worker has the traces of another; and where its clone lies helps nobody."""
+    receiver = Receiver(fleet, tmp_path)
+    for name, key in (("one", "a"), ("two", "b"), ("one", "c")):
+        fleet.owner("run", "acme", "fails", "--wait", "0", "--key", key)
+        fleet.work(name, CLOCK)
+    fleet.make_due(CLOCK)
+    fleet.work("one", "2025-02-11T09:00:00Z")
+    told = {message["kind"]: message for message in receiver.read_all()}
+    assert told["digest"]["failed"] == {"fails": 3} and told["failure"]["count"] == 3
+    assert "Look and decide: the page of your fleet, or cleared review in a clone of acme" in told["digest"]["text"]
+    assert "The workspace is acme" in told["failure"]["text"]
+    for message in told.values():
+        assert message["workspace"] == "acme" and str(tmp_path) not in json.dumps(message), message
+
+
+def test_a_failed_run_of_a_worker_that_is_killed_after_its_push_is_one_failure(
+    fleet: FleetOfOne, tmp_path: Path
+) -> None:
+    receiver = Receiver(fleet, tmp_path)
+    fleet.work("one", CLOCK)
+    held = hold_push(fleet.shared, tmp_path, "post-receive")
+    fleet.owner("run", "acme", "fails", "--wait", "0", "--key", "a")
+    first = fleet.worker("one").start("--patience", "2")
+    eventually(Path(f"{held}-waits").exists)
+    first.kill()
+    first.communicate()
+    held.unlink()
+    second = fleet.worker("two").start("--patience", "2")
+    ended = fleet.owner("run", "acme", "fails", "--key", "a", "--json")
+    assert "Traceback" not in end(second)
+    assert ended.code == 1 and ended.json["status"] == "failed" and "division" in ended.json["said"], ended
+    failed = run_git(fleet.shared, "log", "--format=%H", "--grep=Outcome: failed", "main")
+    assert failed.split() == [ended.json["commit"]]
+    assert [run["status"] for run in fleet.fetch().json("run", "list") if run["agent"] == "fails"] == ["failed"]
+    fleet.work("two", (datetime.now(UTC) + timedelta(seconds=90)).strftime("%Y-%m-%dT%H:%M:%SZ"))
+    (failure,) = receiver.messages
+    assert failure["count"] == 1
 
 
 def test_a_job_is_a_span_with_its_runs_and_pushes(fleet: FleetOfOne) -> None:
