@@ -15,6 +15,7 @@ import re
 import signal
 import subprocess
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from types import MappingProxyType
 from typing import Final
@@ -254,7 +255,9 @@ class Git:
         try:
             out, err = process.communicate(timeout=_REMOTE_SECONDS)
         except BaseException as error:
-            os.killpg(process.pid, signal.SIGKILL)  # it leads a session of its own, with the program that it started
+            with suppress(ProcessLookupError):  # all have ended meanwhile
+                # It leads a session of its own, with the program that it started.
+                os.killpg(process.pid, signal.SIGKILL)
             process.wait()
             if isinstance(error, subprocess.TimeoutExpired):
                 raise WorkspaceError(

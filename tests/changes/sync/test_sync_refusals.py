@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import signal
+import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
+import preloaded
 import pytest
 from clones import clone
 from harness import Workspace, chase, read_tree, refused, remove_tree, take_ok, unchanged, write_tree
+from patience import PATIENCE
 from proposing import live
 from stepped import MACHINE, list_steps, run_stepped
 from synced import CAFE, left_out, part, run_git, tip_of
@@ -51,6 +54,23 @@ def test_many_ids_are_told_by_their_ends(two: tuple[Workspace, Workspace, Path])
     ws.run("ingest")
     assert "2025-02-002…2025-02-007 are 2025-02-003…2025-02-008 now" in ws.ok("sync").out
     assert ws.trailers()["Renamed"] == "2025-02-003…2025-02-007=2025-02-004…2025-02-008"
+    ws.in_order()
+
+
+def test_ctrl_c_while_git_ends_by_itself_is_no_fault(two: tuple[Workspace, Workspace, Path], tmp_path: Path) -> None:
+    """The push is refused at the moment at which the person gives up."""
+    ws, _, shared = two
+    ws.ok("queue", "approve", "2025-02-001")
+    hook, named = shared / "hooks/pre-receive", tmp_path / "pid"
+    hook.parent.mkdir(exist_ok=True)
+    hook.write_text(f"#!/bin/sh\nwhile [ ! -s {named} ]; do sleep 0.05; done\nkill -INT $(cat {named})\nexit 1\n")
+    hook.chmod(0o755)
+    pipe = subprocess.PIPE
+    with preloaded.Preloaded(["-C", str(ws.root), "sync"], stdin=subprocess.DEVNULL, stdout=pipe, stderr=pipe) as sync:
+        named.with_suffix(".new").write_text(str(sync.pid))
+        named.with_suffix(".new").rename(named)
+        said = sync.communicate(timeout=PATIENCE)[1].decode()
+    assert sync.returncode == 130 and "interrupted" in said and "No such process" not in said, (sync.returncode, said)
     ws.in_order()
 
 
