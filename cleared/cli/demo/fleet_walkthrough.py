@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from shlex import join
-from typing import Final
+from typing import IO, Final
 
 from cleared.base.clock import SystemClock
 from cleared.base.errors import CheckFailed, WorkspaceError
@@ -30,6 +30,12 @@ from cleared.service.fleet.local_postgres import LocalPostgres, find_postgres_pr
 
 _NAMES: Final = ("north", "south")
 _END_SECONDS: Final = 300.0
+_KEEPER: Final = """while read -r process; do all="$all $process"; done
+for process in $all; do kill $process; done
+for process in $all; do while kill -0 $process; do sleep 0.1; done; done
+kill -INT $(head -n 1 "$1")
+"""
+"""Ends the processes that it is told, and then PostgreSQL, once whoever tells it is gone. ``$1``: PostgreSQL's file."""
 
 
 def run_fleet_demo(directory: Path | None, workers: int, *, stay: bool) -> None:
@@ -52,10 +58,10 @@ class _Demo:
     def run(self, *, stay: bool) -> None:
         os.environ["CLEARED_HOME"] = str(self._owner)
         print_message(f"Everything lies in {self._folder}. PostgreSQL is started in it.")
-        with self._postgres.running() as url, ExitStack() as stack:
+        with self._keeping() as keeper, self._postgres.running() as url, ExitStack() as stack:
             self._make_fleet(url)
             for name in self._workers:
-                stack.enter_context(self._working(name))
+                stack.enter_context(self._working(name, keeper))
             self._hand_in_files(url)
             if stay:
                 print_message(
@@ -101,7 +107,24 @@ class _Demo:
         return str(address)
 
     @contextmanager
-    def _working(self, name: str) -> Iterator[None]:
+    def _keeping(self) -> Iterator[IO[bytes]]:
+        """Takes the numbers of processes, a line each: nothing of the demo outlives it, also where it is killed."""
+        keeper = subprocess.Popen(
+            ["/bin/sh", "-c", _KEEPER, "sh", str(self._postgres.folder / "data/postmaster.pid")],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            start_new_session=True,
+        )
+        assert keeper.stdin is not None
+        try:
+            yield keeper.stdin
+        finally:
+            keeper.kill()  # all have ended
+            keeper.communicate()
+
+    @contextmanager
+    def _working(self, name: str, keeper: IO[bytes]) -> Iterator[None]:
         with (self._folder / f"{name}.log").open("wb") as log:
             print_line(f"$ CLEARED_HOME={self._folder / name} cleared fleet worker &")
             process = subprocess.Popen(
@@ -113,6 +136,8 @@ class _Demo:
                 start_new_session=True,
             )
             try:
+                keeper.write(b"%d\n" % process.pid)
+                keeper.flush()
                 yield
             finally:
                 process.terminate()

@@ -7,8 +7,9 @@ import tempfile
 from pathlib import Path
 
 from bucket_server import serve_bucket
-from fleets import FleetOfOne
+from fleets import FleetOfOne, Machine
 from harness import CLOCK, chase, command, remove_tree, take_ok
+from running import eventually
 from synced import run_git, tip_of
 
 FEBRUARY = chase(("02/04/2025", "GITHUB *PRO", "-4.00"), ("02/05/2025", "CORNER SHOP", "-5.00"))
@@ -232,5 +233,21 @@ def test_the_demo_makes_a_whole_fleet(tmp_path: Path, cluster: object, plain_env
         assert done.code == 0, done
         assert done.out.count("All is in order: 508 entries") == 2
         assert command("fleet", "demo", str(folder)).code == 4
+    finally:
+        remove_tree(folder)
+
+
+def test_a_demo_that_is_killed_leaves_nothing_running(tmp_path: Path, cluster: object, plain_environment: None) -> None:
+    folder = Path(tempfile.mkdtemp(prefix="cleared-fleet-test-"))
+    try:
+        demo = Machine(tmp_path).begin("demo", str(folder), "--workers", "1", "--stay")
+        assert demo.stderr is not None
+        while b"All of it is up" not in (line := demo.stderr.readline()):
+            assert line
+        up = folder / "postgres/data/postmaster.pid"
+        assert up.exists()
+        demo.kill()
+        demo.communicate()
+        eventually(lambda: not up.exists())
     finally:
         remove_tree(folder)
