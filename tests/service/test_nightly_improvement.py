@@ -75,7 +75,7 @@ def test_the_night_names_a_branch_that_no_run_takes_and_the_digest_says_so(
     found = "agents/probe.py: none of 2 runs came to line 7 (ctx_log('many')). Is it needed still?"
     assert said == [f"nothing new was learned; {found}"]
     for days, is_said in ((1, True), (-1, False)):
-        facts = read_digest_facts(open_host(ws.root), NIGHT - timedelta(days=days), {})
+        facts = read_digest_facts(open_host(ws.root), NIGHT - timedelta(days=days), {}, {})
         message = digest_message(open_host(ws.root), facts, NIGHT)
         assert (found in "\n".join(message.lines).replace("- ", "")) is is_said, message.lines
         assert message.data["findings"] == ([found] if is_said else []), "of the nights since the last digest alone"

@@ -30,12 +30,28 @@ AWAKE: Final = "awake"
 """The fact of when a worker looked for due schedules last, and since when one did without a pause."""
 _PAUSE_SECONDS: Final = 60.0
 """Where no worker looked for longer, what came due meanwhile was missed."""
+_BOUNDS: Final[dict[str, int]] = {
+    "connect_timeout": 10,
+    "tcp_user_timeout": 30_000,  # milliseconds, unlike the others
+    "keepalives_idle": 15,
+    "keepalives_interval": 5,
+    "keepalives_count": 3,
+}
 _PATIENCE_SECONDS: Final = 10
 """So long a transaction may wait for its program."""
 _RECORD: Final = (
     "name, statement, signature, state, head, due, looked_at, problem, failures, spent_day, spent_seconds, cards, "
     "written_by"
 )
+
+
+def bound_waits(url: str) -> str:
+    """How a database is reached, where the URL says nothing else: a machine that is cut off from it notices within half
+    a minute. Until then a question waits for its answer, by the system's own bounds a quarter of an hour, and a silence
+    two hours. Raises psycopg's ``ProgrammingError`` for what is no URL."""
+    from psycopg.conninfo import conninfo_to_dict, make_conninfo
+
+    return make_conninfo("", **{**_BOUNDS, **conninfo_to_dict(url)})
 
 
 class FleetDatabase:
@@ -54,7 +70,7 @@ class FleetDatabase:
                 "the URL of the database is not one", remedy="Give one such as postgresql://USER@HOST/NAME: --database."
             )
         try:
-            return cls(psycopg.connect(url, autocommit=True, connect_timeout=10))
+            return cls(psycopg.connect(bound_waits(url), autocommit=True))
         except psycopg.ProgrammingError as error:
             raise UsageError(f"the URL of the database is not one: {_first_line(error)}") from None
         except psycopg.OperationalError as error:

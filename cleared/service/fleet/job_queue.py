@@ -14,7 +14,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Final, Literal
 
 from cleared.base.errors import BusyError
-from cleared.service.fleet.fleet_database import FleetDatabase, explain_unreachable
+from cleared.service.fleet.fleet_database import FleetDatabase, bound_waits, explain_unreachable
 from cleared.service.fleet.fleet_records import JobOutcome
 from cleared.service.fleet.fleet_tables import VERSION
 
@@ -76,7 +76,7 @@ def open_queue(url: str) -> Iterator[App]:
 
     FleetDatabase.connect(url).close()  # says at once that it is away: a pool of connections tries for half a minute
     try:
-        with make_app(SyncPsycopgConnector(conninfo=url, min_size=1, max_size=1)).open() as app:
+        with make_app(SyncPsycopgConnector(conninfo=bound_waits(url), min_size=1, max_size=1)).open() as app:
             yield app
     except ConnectorException as error:
         raise explain_unreachable(error.__cause__ if isinstance(error.__cause__, Exception) else error) from None
@@ -146,7 +146,7 @@ def apply_schema(url: str) -> None:
     from procrastinate import SyncPsycopgConnector
     from procrastinate.schema import SchemaManager
 
-    with make_app(SyncPsycopgConnector(conninfo=url, min_size=1, max_size=1)).open() as app:
+    with make_app(SyncPsycopgConnector(conninfo=bound_waits(url), min_size=1, max_size=1)).open() as app:
         connector = app.connector
         there = connector.get_sync_connector().execute_query_one("SELECT to_regclass('procrastinate_jobs') AS found")
         if there["found"] is None:

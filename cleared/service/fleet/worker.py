@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, Final
 from cleared.base.clock import Clock
 from cleared.base.errors import ClearedError, PolicyError, UsageError
 from cleared.base.terminal import print_message
-from cleared.service.fleet.fleet_database import FleetDatabase
+from cleared.service.fleet.fleet_database import FleetDatabase, bound_waits
 from cleared.service.fleet.fleet_home import Fleet
 from cleared.service.fleet.job_queue import (
     PATIENCE,
@@ -43,6 +43,8 @@ if TYPE_CHECKING:
 
 _LOOK_SECONDS: Final = 1.0
 """How often it is looked which workspaces are due."""
+_POOL_SECONDS: Final = 10.0
+"""So long the queue waits for a connection, each time that it asks, before the database counts as away."""
 _PRELOADED: Final = ("cleared.service.fleet.preloaded",)
 
 
@@ -102,7 +104,8 @@ class FleetWorker:
     async def _run(self) -> None:
         from procrastinate import PsycopgConnector
 
-        app = make_app(PsycopgConnector(conninfo=self._fleet.database), self._do_job)
+        url = bound_waits(self._fleet.database)
+        app = make_app(PsycopgConnector(conninfo=url, timeout=_POOL_SECONDS), self._do_job)
         async with app.open_async():
             if self._once:
                 await self._drain(app)
