@@ -80,12 +80,15 @@ def new_lines(before: Sequence[Snapshot], after: Snapshot) -> list[bytes]:
     return lines
 
 
-@lru_cache(maxsize=1024)
 def parse_attestation(line: bytes) -> Attestation | None:
     """The attestation in a line; ``None`` where its signature is not valid, or it is spelled otherwise.
 
-    What a process has verified, it knows: do not alter it.
+    Of a short line, such as that of a decision, a process knows what it has verified: do not alter it.
     """
+    return _parse_short(line) if len(line) <= _SHORT else _parse(line)
+
+
+def _parse(line: bytes) -> Attestation | None:
     try:
         data = json.loads(line)
         if _render(data) != line:
@@ -116,6 +119,11 @@ def parse_attestation(line: bytes) -> Attestation | None:
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
         return None
     return attestation
+
+
+_parse_short: Final = lru_cache(maxsize=1024)(_parse)
+_SHORT: Final = 4096
+"""Bytes: whoever can push writes lines as long as they like, and they are not to fill the memory."""
 
 
 def render_attestation(statement: Mapping[str, Any], key: Key) -> bytes:
