@@ -32,7 +32,6 @@ from cleared.gate.proposals.submission import (
     was_examined_here,
     write_proposal,
 )
-from cleared.gate.proposals.waiting_settings import approved_settings
 from cleared.git import Snapshot, blob_id
 from cleared.git.text_merge import merge_versions
 from cleared.git.working_files import read_content_id
@@ -80,7 +79,6 @@ def approve_proposal(host: Host, text: str, unreached: str = "") -> ProposalOutc
     stale: list[tuple[Proposal, Proposal | None, str]] = []
     signers: list[Signer] = []
     before: dict[str, bytes | None] = {}
-    policy = approved_settings(host).approved or {}
 
     def stage_approval(decision_context: DecisionContext) -> Decision | None:
         proposals = store.load_proposals(CommittedSource(decision_context.snapshot))
@@ -105,12 +103,14 @@ def approve_proposal(host: Host, text: str, unreached: str = "") -> ProposalOutc
             files = signers[0].files
         before[host.layout.config_file] = decision_context.snapshot.read_file(host.layout.config_file)
         files |= settle_proposal(decision_context, proposal, "approved", "")
-        kinds = {f["kind"] for f in proposal.data["files"]}
-        wanted = protected_settings_of(config) if (config := report.candidate.config) is not None else policy
-        step = name_next_step(host.root, compare_settings(policy, wanted))
+        step = ""
+        if report.candidate.config is not None:
+            now, wanted = map(protected_settings_of, (host.config, report.candidate.config))
+            step = name_next_step(host.root, compare_settings(now, wanted))
         outcome.append(ProposalOutcome(proposal, "made", next_step=step))
         marks = (("Approved-by", decision_context.by), ("Proposal", proposal.folder), ("Digest", proposal.digest))
-        subject = commit_messages.proposal_approved(proposal.id, proposal.title, is_config=kinds == {"config"})
+        is_config = {f["kind"] for f in proposal.data["files"]} == {"config"}
+        subject = commit_messages.proposal_approved(proposal.id, proposal.title, is_config=is_config)
         return Decision(subject, files, marks, edited_files=tuple(proposal.paths))
 
     commit = commit_decision(host, f"agent approve {text}", stage_approval, collects=[outcome, stale, signers])
