@@ -6,6 +6,7 @@ import os
 from contextlib import closing
 from functools import partial
 from pathlib import Path
+from shlex import quote
 from typing import Annotated
 
 import typer
@@ -78,7 +79,10 @@ def begin_fleet(database: DatabaseOption, store: StoreOption = None) -> None:
     fleet = fleet_owner.begin_fleet(database, fleet_home.choose_store(store))
     path = fleet_home.write_fleet(fleet)
     print_line(f"The fleet's owner is this user: {fleet.owner}")
-    print_message(f"Kept in {path}. On each worker: cleared fleet join --database URL --owner {fleet.owner}")
+    print_message(
+        f"Kept in {path}. On each worker: cleared fleet join --database URL --store {quote(fleet.store)} "
+        f"--owner {fleet.owner}"
+    )
 
 
 @app.command("join")

@@ -60,7 +60,8 @@ def run_agent(
         print_json({"key": identity, "status": ended.status, "said": ended.said, "commit": ended.commit or None})
     else:
         status = "waits for your answer" if ended.status == "asks" else ended.status
-        print_line(f"{agent}: {status}{f' ({ended.commit[:10]})' if ended.commit else ''}: {ended.said}")
+        commit = f" ({ended.commit[:10]})" if ended.commit else ""
+        print_line(f"{agent}: {status}{commit}{f': {ended.said}' if ended.said else ''}")
     if ended.status in ("failed", "refused"):
         raise typer.Exit(1 if ended.status == "failed" else 3)
 

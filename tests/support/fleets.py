@@ -6,6 +6,7 @@ from __future__ import annotations
 import fcntl
 import json
 import os
+import shlex
 import shutil
 import signal
 import subprocess
@@ -126,7 +127,8 @@ class FleetOfOne:
         run_git(self.shared, "config", "receive.denyDeletes", "true")
         self.store = folder / "store"
         self.owner = Machine(cleared_home())
-        self.owner.ok("init", "--database", database, "--store", str(self.store))
+        said = self.owner.ok("init", "--database", database, "--store", str(self.store)).err
+        self._joining = shlex.split(said.partition("cleared fleet ")[2])
         self._workers: dict[str, Machine] = {}
 
     def add(self, *options: str) -> Done:
@@ -176,8 +178,7 @@ class FleetOfOne:
     def take_in(self, name: str, machine: Machine) -> None:
         """Let a machine be a worker."""
         key = self.owner.json("trust")
-        owner = read_owner(self.owner.home)
-        machine.ok("join", "--database", self.database, "--store", str(self.store), "--owner", owner)
+        machine.ok(*(self.database if word == "URL" else word for word in self._joining))
         (new,) = [row for row in self.owner.json("trust") if row not in key]
         self.owner.ok("trust", str(new["key"]))
         self._workers[name] = machine

@@ -8,19 +8,18 @@ import logging
 import multiprocessing
 import os
 import signal
-import sys
 import threading
 from contextlib import ExitStack, suppress
 from datetime import timedelta
-from functools import partial
 from multiprocessing import connection, forkserver
 from typing import TYPE_CHECKING, Any, Final
 
-from cleared.base.clock import Clock
+from cleared.base.clock import Clock, clock_from
 from cleared.base.errors import ClearedError, PolicyError, UsageError
 from cleared.base.terminal import print_message
 from cleared.service.fleet.fleet_database import FleetDatabase, bound_waits
 from cleared.service.fleet.fleet_home import Fleet
+from cleared.service.fleet.fleet_records import JobOutcome
 from cleared.service.fleet.job_queue import (
     PATIENCE,
     TURN_SECONDS,
@@ -216,15 +215,12 @@ class FleetWorker:
         await asyncio.to_thread(process.start)
         await asyncio.to_thread(process.join)
         if process.exitcode:
-            await asyncio.to_thread(partial(self._note_death, workspace, process.exitcode))
-
-    def _note_death(self, workspace: str, code: int) -> None:
-        how = f"by signal {-code}" if code < 0 else f"with {code}"
-        with suppress(ClearedError), FleetDatabase.connect(self._fleet.database) as database:
-            count_outcome(database, "killed")
-            database.note_problem(
-                workspace, f"the process of a job ended {how}", self._clock.now() + timedelta(seconds=30)
+            how = f"by signal {-process.exitcode}" if process.exitcode < 0 else f"with {process.exitcode}"
+            problem = (
+                f"a job's process ended {how} on {os.uname().nodename}; the job is done again. Look there what ends "
+                "processes: memory that is used up, or what the worker has said."
             )
+            await asyncio.to_thread(note_end, order, "killed", problem, self._clock)
 
     def _count_lost(self) -> None:
         with suppress(ClearedError), FleetDatabase.connect(self._fleet.database) as database:
@@ -279,9 +275,16 @@ def run_in_process(order: JobOrder) -> None:
         threading.Thread(target=_end_with, args=(parent.sentinel,), daemon=True).start()
     try:
         do_job(order, print_message)
-    except ClearedError as error:
+    except ClearedError as error:  # such as a database that was away, and may be there again
         print_message(f"{order.workspace}: {error}")
-        sys.exit(int(error.exit_code))
+        note_end(order, "failed", str(error), clock_from(order.instant))
+
+
+def note_end(order: JobOrder, outcome: JobOutcome, problem: str, clock: Clock) -> None:
+    """Write down, where the database is there, that a job could not write down itself how it ended."""
+    with suppress(ClearedError), FleetDatabase.connect(order.fleet.database) as database:
+        count_outcome(database, outcome)
+        database.note_problem(order.workspace, problem, clock.now() + timedelta(seconds=30))
 
 
 def _end_with(sentinel: Any) -> None:

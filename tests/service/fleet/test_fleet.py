@@ -86,6 +86,7 @@ def test_a_run_that_a_person_asks_for_has_its_end_told(fleet: FleetOfOne) -> Non
     fleet.work()
     ended = fleet.owner.json("run", "acme", "monthly_summary", "--key", "first")
     assert ended["status"] == "succeeded"
+    assert fleet.owner.ok("run", "acme", "monthly_summary", "--key", "first").out == "monthly_summary: succeeded\n"
     fleet.owner("run", "acme", "nobody", "--wait", "0", "--key", "second")
     fleet.work()
     refused = fleet.owner("run", "acme", "nobody", "--key", "second")

@@ -69,7 +69,7 @@ class Composed:
     def restart_failed(self) -> None:
         """What has failed is started again, as the file asks for."""
         for name, process in list(self._running.items()):
-            if process.poll() and self.services[name]["restart"] == "on-failure":
+            if process.poll() and self.services[name]["restart"] == "unless-stopped":
                 assert process.poll() == 3, (name, self.read_log(name))  # not let in yet
                 self.start(name)
 

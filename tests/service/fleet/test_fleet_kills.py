@@ -154,3 +154,37 @@ def test_a_database_that_is_restarted_loses_nothing(fleet: FleetOfOne, cluster: 
     said = end(worker)
     assert "Traceback" not in said, said
     assert sorted(entry["amount"] for entry in fleet.fetch().entries()) == ["1.00", "2.00"]
+
+
+def test_a_job_whose_database_was_away_says_so_and_is_done_again(fleet: FleetOfOne, tmp_path: Path) -> None:
+    """The database is there again before the job sees that it was away."""
+    held = hold_push(fleet.shared, tmp_path)
+    _drop(fleet, tmp_path, 0)
+    worker = fleet.worker("one").start()
+    eventually(Path(f"{held}-waits").exists)
+    fleet.query(
+        "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database() "
+        "AND pid <> pg_backend_pid()"
+    )
+    held.unlink()
+    problem = eventually(lambda: fleet.row()["problem"])
+    assert "the fleet's database cannot be reached" in problem and "Look whether" in problem
+    fleet.make_due(CLOCK)
+    eventually(lambda: not fleet.owner.json("status", "acme")["files"])
+    assert "Traceback" not in end(worker)
+    assert [entry["amount"] for entry in fleet.fetch().entries()] == ["1.00"]
+
+
+def test_a_job_whose_process_is_killed_says_so_and_is_done_again(fleet: FleetOfOne) -> None:
+    fleet.ws.agent("slow", f"n = 0\nwhile n < 3000000:\n    n = n + 1\n{POST}")
+    fleet.ws.ok("sync")
+    fleet.owner("run", "acme", "slow", "--wait", "0", "--key", "once")
+    one = fleet.worker("one")
+    worker = one.start()
+    os.kill(eventually(lambda: _find_run(one.home / "fleet/clones/acme/.cleared"), pause=0.005), signal.SIGKILL)
+    problem = eventually(lambda: fleet.row()["problem"])
+    assert f"ended by signal 9 on {os.uname().nodename}" in problem and "done again" in problem
+    fleet.make_due(CLOCK)
+    assert fleet.owner.json("run", "acme", "slow", "--key", "once")["status"] == "succeeded"
+    assert "Traceback" not in end(worker)
+    assert [entry["description"] for entry in fleet.fetch().entries()] == ["slow"]
