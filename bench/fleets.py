@@ -6,6 +6,7 @@ import json
 import math
 import os
 import secrets
+import signal
 import statistics
 import subprocess
 import tempfile
@@ -97,9 +98,9 @@ def _postgres() -> Iterator[tuple[str, int]]:
             yield url, int((made.folder / "data" / "postmaster.pid").read_text().split()[0])
 
 
-def _work(home: Path) -> Up:
+def _work(home: Path, *options: str) -> Up:
     """A worker."""
-    return Up(home, "fleet", "worker", environment={**os.environ, "CLEARED_HOME": str(home)})
+    return Up(home, "fleet", "worker", *options, environment={**os.environ, "CLEARED_HOME": str(home)})
 
 
 @contextmanager
@@ -248,4 +249,32 @@ def throughput(quick: bool) -> Result:
     )
 
 
-FIGURES = {"fleet_job": overhead, "fleet_latency": latency, "fleet_throughput": throughput}
+def killed(quick: bool) -> Result:
+    """A worker is killed at a run; from then to the first primitive of the same run in another worker."""
+    options = ("--patience", "2") if quick else ()
+    took = []
+    with _fleet(1, 2) as (fleet, homes):
+        for _ in range(1 if quick else 3):
+            with _work(homes[0], *options) as one, _work(homes[1], *options) as two:
+                for worker in (one, two):
+                    worker.hears("up;")
+                os.kill(two.pid, signal.SIGSTOP)  # so that it is the first one that takes it
+                fleet.ask("w0")
+                one.hears("w0: book: first")
+                one.kill()
+                began = time.perf_counter()
+                os.kill(two.pid, signal.SIGCONT)
+                took.append(two.hears("w0: book: first") - began)
+                fleet.wait_until_idle()
+            homes.reverse()
+    return Result(
+        f"a worker is killed at a run → another one is at it, the slowest of {len(took)}",
+        seconds(max(took)),
+        "—",
+        None,
+        "≤ 60 s",
+        max(took) <= 60,
+    )
+
+
+FIGURES = {"fleet_job": overhead, "fleet_latency": latency, "fleet_throughput": throughput, "fleet_killed": killed}

@@ -172,6 +172,7 @@ class Up:
         self._process = subprocess.Popen(
             [CLEARED, *(words or ("up",))], cwd=root, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE
         )
+        self.pid = self._process.pid
         assert self._process.stderr is not None
         self._pipe = self._process.stderr.fileno()
         self._said = b""
@@ -193,7 +194,11 @@ class Up:
             self._said += more
 
     def cpu_seconds(self) -> float:
-        return cpu_seconds(self._process.pid)
+        return cpu_seconds(self.pid)
+
+    def kill(self) -> None:
+        """As a machine that fails does."""
+        self._process.kill()
 
     def __enter__(self) -> Self:
         return self

@@ -88,6 +88,7 @@ WAITING = {
     "page_year",  # tests/browser/test_month_in_browser.py keeps a month of it
     "fleet_latency",  # measured with fleet_job
     "fleet_throughput",
+    "fleet_killed",  # tests/service/fleet/test_fleet_kills.py has it with less patience
     *requests.FIGURES,  # tests/meta/test_recorded_requests.py replays them
 }
 

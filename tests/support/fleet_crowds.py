@@ -14,7 +14,6 @@ from collections import Counter
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-import preloaded
 from fleet_years import ClockFile
 from fleets import FleetOfOne
 from procrastinate import App
@@ -104,18 +103,7 @@ class Crowd:
 
     def start(self, number: int = 0) -> subprocess.Popen[bytes]:
         """A scheduler in a process of its own, on this machine."""
-        machine = self.machines[number]
-        with (machine.home / "said").open("ab") as said:
-            started = preloaded.Preloaded(
-                [str(self.clock)],
-                function="fleet_crowds:run_scheduler",
-                stdout=said,
-                stderr=said,
-                stdin=subprocess.DEVNULL,
-                env=machine.environment({}),
-            )
-        machine.started.append(started)
-        return started
+        return self.machines[number].begin_function("fleet_crowds:run_scheduler", str(self.clock))
 
 
 class Scheduler(FleetWorker):

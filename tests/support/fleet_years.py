@@ -18,7 +18,6 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import NamedTuple
 
-import preloaded
 import psycopg
 from fleets import Machine, read_owner
 from harness import Workspace, copy_books, here, journal_rows
@@ -191,17 +190,7 @@ class YearOfFleet:
         return machine
 
     def _start(self, machine: Machine) -> subprocess.Popen[bytes]:
-        with (machine.home / "said").open("ab") as said:
-            started = preloaded.Preloaded(
-                [str(self.clock)],
-                function="fleet_years:run_worker",
-                stdout=said,
-                stderr=said,
-                stdin=subprocess.DEVNULL,
-                env=machine.environment({}),
-            )
-        machine.started.append(started)
-        return started
+        return machine.begin_function("fleet_years:run_worker", str(self.clock))
 
     def kill(self, which: int) -> None:
         """A worker dies with its jobs, and comes again."""

@@ -11,7 +11,7 @@ import shutil
 import signal
 import subprocess
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -105,15 +105,17 @@ class Machine:
 
     def begin(self, *argv: str) -> subprocess.Popen[bytes]:
         """A command of the fleet that goes on, by the machine's clock."""
+        return self._begin(["fleet", *argv], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+
+    def begin_function(self, function: str, *argv: str) -> subprocess.Popen[bytes]:
+        """A function of the tests (``module:name``) that is told these words; what it says is in the file ``said``."""
+        with (self.home / "said").open("ab") as said:
+            return self._begin(argv, function=function, stdout=said, stderr=said)
+
+    def _begin(self, argv: Sequence[str], **options: Any) -> subprocess.Popen[bytes]:
         environment = self.environment({})
         environment.pop("CLEARED_CLOCK", None)
-        started = preloaded.Preloaded(
-            ["fleet", *argv],
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            stdin=subprocess.DEVNULL,
-            env=environment,
-        )
+        started = preloaded.Preloaded(argv, stdin=subprocess.DEVNULL, env=environment, **options)
         self.started.append(started)
         return started
 

@@ -12,7 +12,7 @@ import resource
 import sqlite3
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import ExitStack, suppress
 from datetime import datetime, timedelta
 from datetime import time as day_time
@@ -24,7 +24,9 @@ from msgspec import Struct, structs
 
 from cleared.base.clock import Clock, clock_from
 from cleared.base.errors import ClearedError, PolicyError, UsageError, WorkspaceError
-from cleared.changes.consumed_events import AlreadyRun
+from cleared.cards.kinds import QUESTION
+from cleared.changes.committed_cards import read_cards
+from cleared.changes.consumed_events import AlreadyRun, is_consumed
 from cleared.changes.host import Host
 from cleared.changes.record_sources import CommittedSource
 from cleared.changes.workspace_opening import open_workspace
@@ -301,11 +303,23 @@ class WorkspaceJob:
             if status == "waiting":
                 status, said = "asks", result.cards[0].title if result.cards else "it waits for an answer"
         except AlreadyRun as error:
-            status, said = "succeeded", str(error)
+            status, said = self._find_earlier_end(service.host, request) or ("succeeded", str(error))
         except (PolicyError, UsageError) as error:
             status, said = "refused", str(error)
         self._push(service.host, clone)
         self._database.end_request(request.id, status, said or "", commit, self._clock.now())
+
+    def _find_earlier_end(self, host: Host, request: Request) -> tuple[str, str] | None:
+        """That its run asks, where it was pushed by a worker that was killed before it wrote that down."""
+        with host.open_for_reading() as repo:
+            snapshot = Snapshot(repo, self._pushed)
+            if is_consumed(host, repo, snapshot, request.agent, request.id, asking=False):
+                return None
+            for card in read_cards(host, snapshot).list_open():
+                event = card.details.get("event") if (card.kind, card.agent) == (QUESTION.name, request.agent) else None
+                if isinstance(event, Mapping) and event.get("id") == request.id:
+                    return "asks", card.title
+        return None
 
     def _end_failed(self, host: Host, request: Request) -> bool:
         """Whether its run failed, and was pushed, by a worker that was killed before it wrote that down."""

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from bucket_server import serve_bucket
 from fleets import FleetOfOne, Machine
-from harness import CLOCK, chase, command, remove_tree, take_ok
+from harness import CLOCK, JANUARY, chase, command, remove_tree, take_ok
 from running import eventually
 from synced import run_git, tip_of
 
@@ -162,6 +162,25 @@ def test_the_database_can_be_made_again_from_git_and_the_store(fleet: FleetOfOne
     assert run_git(fleet.shared, "merge-base", "--is-ancestor", tip, "main") == ""
 
 
+def test_a_lost_store_costs_what_was_not_imported_yet(fleet: FleetOfOne, tmp_path: Path) -> None:
+    """Which is named, and handed in again; runs go on."""
+    for name, text in (("january.csv", JANUARY), ("february.csv", FEBRUARY)):
+        (tmp_path / name).write_text(text)
+    fleet.owner.ok("drop", "acme", str(tmp_path / "january.csv"))
+    fleet.work("one", CLOCK)
+    fleet.owner.ok("drop", "acme", str(tmp_path / "february.csv"))
+    remove_tree(fleet.store)
+    fleet.owner("run", "acme", "monthly_summary", "--wait", "0", "--key", "meanwhile")
+    fleet.work("two", CLOCK)
+    assert "february.csv was not handed in" in fleet.row()["problem"] and len(fleet.fetch().entries()) == 4
+    assert fleet.owner.json("run", "acme", "monthly_summary", "--key", "meanwhile")["status"] == "succeeded"
+    for name in ("january.csv", "february.csv"):
+        fleet.owner.ok("drop", "acme", str(tmp_path / name))
+    fleet.make_due(CLOCK)
+    fleet.work("two", CLOCK)
+    assert fleet.row()["problem"] == "" and len(fleet.fetch().entries()) == 6
+
+
 def test_what_a_workspace_may_use_and_when_it_is_looked_at_are_shown(fleet: FleetOfOne) -> None:
     fleet.add("--spread", "600", "--budget", "1")
     fleet.work("one", CLOCK)
@@ -208,22 +227,6 @@ def test_dropped_files_may_lie_in_a_bucket(fleet: FleetOfOne, tmp_path: Path) ->
         fleet.owner.ok("drop", "acme", str(tmp_path / "february.csv"), "--again", **keys)
         worker.ok("worker", "--once", CLEARED_CLOCK=CLOCK, **keys)
         assert fleet.owner.json("status", "acme")["files"] == [] and len(fleet.fetch().entries()) == 2
-
-
-def test_secrets_are_those_of_the_job(fleet: FleetOfOne) -> None:
-    """Only a file that others cannot read; a job in another workspace has none of it."""
-    worker = fleet.worker("one")
-    secrets = worker.home / "fleet/secrets/acme.env"
-    secrets.parent.mkdir(parents=True)
-    secrets.write_text("OPENAI_API_KEY=sk-of-acme\n")
-    fleet.work("one", CLOCK)
-    assert "can read these secrets" in fleet.row()["problem"]
-    secrets.chmod(0o600)
-    fleet.make_due(CLOCK)
-    fleet.work("one", CLOCK)
-    assert fleet.row()["problem"] == ""
-    assert json.loads((worker.home / "fleet.json").read_bytes())["owner"].startswith("ed25519:")
-    assert not (worker.home / "approval-key").exists() and not list(worker.home.glob("fleet/homes/*/approval-key"))
 
 
 def test_the_demo_makes_a_whole_fleet(tmp_path: Path, cluster: object, plain_environment: None) -> None:

@@ -110,6 +110,31 @@ def test_a_worker_that_was_paused_is_stopped_by_the_fence(fleet: FleetOfOne) -> 
     assert [entry["description"] for entry in fleet.fetch().entries()] == ["slow"]
 
 
+def test_a_run_that_asks_is_told_so_though_its_worker_was_killed_after_its_push(
+    fleet: FleetOfOne, tmp_path: Path
+) -> None:
+    fleet.ws.agent("asks", 'queue_ask("Which colour?", ["red", "blue"])\n' + POST)
+    fleet.ws.ok("sync")
+    fleet.work("one", CLOCK)
+    held = hold_push(fleet.shared, tmp_path, "post-receive")
+    fleet.owner("run", "acme", "asks", "--wait", "0", "--key", "a")
+    first = fleet.worker("one").start("--patience", "2")
+    eventually(Path(f"{held}-waits").exists)
+    first.kill()
+    first.communicate()
+    held.unlink()
+    second = fleet.worker("two").start("--patience", "2")
+    told = fleet.owner.json("run", "acme", "asks", "--key", "a")
+    assert "Traceback" not in end(second)
+    assert told["status"] == "asks" and "Which colour?" in told["said"], told
+    (card,) = fleet.fetch().cards()
+    fleet.ws.ok("queue", "answer", card["id"], "red")
+    fleet.ws.ok("sync")
+    fleet.make_due(CLOCK)
+    fleet.work("two")
+    assert [entry["description"] for entry in fleet.fetch().entries()] == ["slow"]
+
+
 def test_a_job_that_is_lost_is_asked_for_again(fleet: FleetOfOne) -> None:
     """The queue alone has lost it: what is due stays due."""
     fleet.work(at=CLOCK)

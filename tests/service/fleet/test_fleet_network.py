@@ -17,7 +17,6 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-import preloaded
 import pytest
 from fleets import FleetOfOne, Machine, new_database, skip_without_postgres
 from harness import Workspace, chase
@@ -84,19 +83,7 @@ class Remote(Machine):
             ip("-n", self.name, *words)
 
     def start(self, *argv: str) -> subprocess.Popen[bytes]:
-        environment = self.environment({})
-        environment.pop("CLEARED_CLOCK", None)
-        with (self.home / "said").open("ab") as said:
-            started = preloaded.Preloaded(
-                [self.name, "--patience", "2", *argv],
-                function="test_fleet_network:run_worker",
-                stdout=said,
-                stderr=said,
-                stdin=subprocess.DEVNULL,
-                env=environment,
-            )
-        self.started.append(started)
-        return started
+        return self.begin_function("test_fleet_network:run_worker", self.name, "--patience", "2", *argv)
 
 
 class NetworkFleet(FleetOfOne):

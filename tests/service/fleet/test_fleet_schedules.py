@@ -52,7 +52,7 @@ def test_each_of_ten_thousand_fires_once(fleet: FleetOfOne, tmp_path: Path) -> N
     assert jump(timedelta(days=5)) == _MANY // 10
     for process in running:
         process.send_signal(signal.SIGTERM)
-        assert process.wait(PATIENCE) == 0
+        assert process.wait(PATIENCE) in (0, -signal.SIGTERM)  # one that was started just now is not up yet
     assert not crowd.say_problems()
     assert set(crowd.fired.values()) == {1}
 

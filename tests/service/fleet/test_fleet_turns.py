@@ -15,6 +15,8 @@ def test_who_has_many_runs_lets_others_have_their_turn(fleet: FleetOfOne) -> Non
     for workspace, keys in (("acme", ("a1", "a2", "a3")), ("beta", ("b1",))):
         for key in keys:
             fleet.owner(*("run", workspace, "monthly_summary", "--wait", "0", "--key", key))
+    rows = [{"workspace": "acme", "waiting": 3, "doing": 0}, {"workspace": "beta", "waiting": 1, "doing": 0}]
+    assert [fleet.owner.json("queue", *names) for names in ((), ("acme",), ("beta",))] == [rows, rows[:1], rows[1:]]
     worker = fleet.worker("one").start("--once", "--turn", "0")
     worker.communicate(timeout=PATIENCE)
     ended = fleet.query("SELECT id FROM fleet_requests WHERE status = 'succeeded' ORDER BY ended_at")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import subprocess
 from pathlib import Path
 
 import psycopg
@@ -82,6 +83,29 @@ def test_a_history_that_was_taken_back_stops_the_work(fleet: FleetOfOne) -> None
     assert (
         f"whoever can push to {fleet.shared} can take commits back" in fleet.owner("add", "acme", str(fleet.shared)).err
     )
+
+
+@pytest.mark.parametrize(
+    ("setting", "taken", "words"),
+    [
+        ("receive.denyNonFastForwards", "take commits back", ("push", "-f", "origin", "HEAD~1:main")),
+        ("receive.denyDeletes", "delete the branch", ("push", "origin", ":main")),
+    ],
+)
+def test_a_push_that_would_lose_work_is_refused_by_the_remote(
+    fleet: FleetOfOne, setting: str, taken: str, words: tuple[str, ...]
+) -> None:
+    """Where it would be taken, the workspace is not, and nothing is changed there by asking."""
+    fleet.ws.ok("journal", "add", "2025-02-05", "by hand", "5070=9", "1010=-9")
+    fleet.ws.ok("sync")
+    run_git(fleet.shared, "symbolic-ref", "HEAD", "refs/heads/other")  # which git lets nobody delete in any case
+    before = run_git(fleet.shared, "for-each-ref")
+    pushed = subprocess.run(["git", *words], cwd=fleet.ws.root, capture_output=True, text=True, check=False)
+    assert pushed.returncode == 1 and "[remote rejected]" in pushed.stderr, pushed
+    run_git(fleet.shared, "config", setting, "false")
+    refused = fleet.owner("add", "acme", str(fleet.shared))
+    assert refused.code == 4 and f"can {taken}" in refused.err and f"{setting} true" in refused.err, refused
+    assert run_git(fleet.shared, "for-each-ref") == before
 
 
 def test_a_worker_that_was_revoked_does_nothing_any_more(fleet: FleetOfOne, tmp_path: Path) -> None:
