@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from cleared.base.short_text import quote_name
 from cleared.base.terminal import count_noun, print_json, print_line, print_message
 from cleared.changes.decisions.shown_cards import expecting
 from cleared.changes.host import Host
@@ -19,7 +18,7 @@ from cleared.cli.options import JsonOption, WorkspaceOption, open_host, open_rea
 from cleared.cli.showing import DigestOption, Subject, ask_about, has_terminal, taking_shown
 from cleared.workspace.settings.protected_settings import is_within
 from cleared.workspace.settings.secrets import is_secret
-from cleared.workspace.settings.setting_keys import rank_setting, reserved_settings, starts_something
+from cleared.workspace.settings.setting_keys import rank_setting, reserved_settings, starts_something, write_value
 from cleared.workspace.settings.setting_lookup import get_setting as read_setting
 
 if TYPE_CHECKING:
@@ -42,7 +41,7 @@ def get_setting(
 ) -> None:
     """Print a setting (never a secret)."""
     value = read_setting(open_readable_host(workspace).config, key)
-    if json or isinstance(value, dict | list):
+    if json or isinstance(value, dict | list | bool):
         print_json(value)
     else:
         print_line(str(value))
@@ -227,7 +226,7 @@ def _print_waiting(waiting: Iterable[WaitingSetting]) -> None:
     for one in sorted(waiting, key=lambda one: rank_setting(one.key)):
         brought = f"   ({one.by} in {one.commit})" if one.commit else ""
         runs = ": this machine acts by it" if starts_something(one.key, one.after) else ""
-        print_line(f"{one.key}: {_value_text(one.before)} → {_value_text(one.after)}{runs}{brought}")
+        print_line(f"{one.key}: {write_value(one.before)} → {write_value(one.after)}{runs}{brought}")
 
 
 def _print_lines(lines: Iterable[str]) -> None:
@@ -235,10 +234,6 @@ def _print_lines(lines: Iterable[str]) -> None:
         print_line(line)
 
 
-def _value_text(value: object) -> object:
-    return "not set" if value is None else quote_name(value) if isinstance(value, str) and value else value
-
-
 def _print_changes(changes: Iterable[tuple[str, object, object]]) -> None:
     for key, old, new in changes:
-        print_line(f"{key}: {_value_text(old)} → {_value_text(new)}")
+        print_line(f"{key}: {write_value(old)} → {write_value(new)}")

@@ -7,7 +7,8 @@ the place of each command that has a page, and says of the others that they are 
 from __future__ import annotations
 
 import re
-from functools import cache
+from datetime import datetime, tzinfo
+from functools import cache, partial
 from typing import Final
 from urllib.parse import quote
 
@@ -106,6 +107,8 @@ _MORE: Final = re.compile(
 """What may follow a command in a sentence: options, placeholders, numbers, quoted texts."""
 _AMOUNT: Final = re.compile(r"(?<![\w.,=-])-?\d{4,}\.\d+(?![\w.,]*\w)")
 """An amount of a thousand or more; no part of a version, of a date, of what is typed into a command."""
+_INSTANT: Final = re.compile(r"(?<![\w.,=-])\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?Z(?!\w)")
+"""A time on record, in UTC."""
 _FOR_SCRIPTS: Final = r"\s*In a script: cleared [^\n.“\"']*\.?"
 """A sentence that nobody at a page has use for."""
 FIELDS: Final = {
@@ -130,6 +133,7 @@ FIELDS: Final = {
     "--account ID": "“It is of”",
     "--skip-lines N": "“Lines above the heads of the columns”",
     "run the command again": "try it again",
+    "runs the same command": "does the same",
 }
 """Options that texts name by themselves → the field of the page that says the same; and what only a terminal says."""
 
@@ -139,20 +143,22 @@ def find_page(command: str) -> CommandPage | None:
     return _pages_by_command().get(command) or _pages_by_command().get(command.partition(" ")[0])
 
 
-def link_commands(text: str, prefix: str, thousands: str = "") -> Markup:
+def link_commands(text: str, prefix: str, thousands: str = "", zone: tzinfo | None = None) -> Markup:
     """A text with a link in the place of each command in it. What stands in quotation marks are words of others, such
     as a bank's or a file's name, and stays as it is.
 
-    ``prefix``: what the addresses of the pages begin with; ``thousands``: what stands between thousands of amounts.
+    ``prefix``: what the addresses of the pages begin with; ``thousands``: what stands between thousands of amounts;
+    ``zone``: that of the books, in which times are told.
     """
+    say_plainly = partial(_say_plainly, thousands=thousands, zone=zone)
     parts, at = [], 0
     for match in _pattern().finditer(text):
         if match["quoted"]:
-            parts += [_say_plainly(text[at : match.start()], thousands), escape_text(match["quoted"])]
+            parts += [say_plainly(text[at : match.start()]), escape_text(match["quoted"])]
             at = match.end()
             continue
         if match["script"]:
-            parts.append(_say_plainly(text[at : match.start()], thousands))
+            parts.append(say_plainly(text[at : match.start()]))
             at = match.end()
             continue
         page, start, end = find_page(match["command"]), match.start(), match.end()
@@ -172,16 +178,27 @@ def link_commands(text: str, prefix: str, thousands: str = "") -> Markup:
             link = Markup("in the machine’s terminal: <code>{}</code>").format(said)
         else:
             link = Markup("<code>{}</code> (in the machine’s terminal)").format(said)
-        parts += [_say_plainly(text[at:start], thousands), link]
+        parts += [say_plainly(text[at:start]), link]
         at = end
-    return Markup("").join([*parts, _say_plainly(text[at:], thousands)])
+    return Markup("").join([*parts, say_plainly(text[at:])])
 
 
-def _say_plainly(text: str, thousands: str) -> Markup:
-    """A text without a command, with the page's fields in the place of options, and amounts as they are read."""
+def describe_moment(text: str, zone: tzinfo | None) -> str:
+    """A time on record, which is in UTC, in the time zone of the books; anything else as it is."""
+    try:
+        at = datetime.fromisoformat(text)
+    except ValueError:
+        return text
+    return f"{at.astimezone(zone):%Y-%m-%d %H:%M}" if at.tzinfo is not None and zone is not None else text
+
+
+def _say_plainly(text: str, thousands: str, zone: tzinfo | None) -> Markup:
+    """A text without a command, with the page's fields in the place of options, and amounts and times as they are
+    read."""
     for option, field in FIELDS.items():
         text = re.sub(rf"(?<![\w-]){re.escape(option)}(?![\w-])(?: …)?", field, text)
     text = _AMOUNT.sub(lambda found: group_thousands(found[0], thousands), text)
+    text = _INSTANT.sub(lambda found: describe_moment(found[0], zone), text)
     return escape(escape_lines(text))
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from datetime import datetime
+from datetime import datetime, tzinfo
 from functools import cache
 from pathlib import Path
 from typing import Any, Final
@@ -23,10 +23,11 @@ from cleared.base.terminal import count_noun, escape_text
 from cleared.cards.kinds import kind_named
 from cleared.sandbox.trigger_kinds import ON_DEMAND, TRIGGER_KINDS
 from cleared.web.access import Session
-from cleared.web.command_pages import link_commands
+from cleared.web.command_pages import describe_moment, link_commands
 from cleared.web.onward_page import FRAGMENT
 from cleared.web.site import BookStyle, Site
 from cleared.web.static_files import find_static_address
+from cleared.workspace.settings.setting_keys import write_value
 
 SHOWN: Final = "cleared.shown"
 """What of the scope of a request is the state of the workspace that its page shows, as query values."""
@@ -51,20 +52,18 @@ def _describe_due(text: str) -> str:
 @pass_context
 def _describe_moment(context: Context, text: str) -> str:
     """A time on record, which is in UTC, in the time zone of the books; anything else as it is."""
+    return describe_moment(text, _zone(context))
+
+
+def _zone(context: Context) -> tzinfo | None:
     style: BookStyle | None = context["book_style"]
-    try:
-        at = datetime.fromisoformat(text)
-    except ValueError:
-        return text
-    if at.tzinfo is None or style is None:
-        return text
-    return f"{at.astimezone(style.timezone):%Y-%m-%d %H:%M}"
+    return style.timezone if style is not None else None
 
 
 @pass_context
 def _link_commands(context: Context, text: str) -> Markup:
     """A text that names commands, with the page's way in the place of each."""
-    return link_commands(text, str(context["prefix"]), context["thousands"])
+    return link_commands(text, str(context["prefix"]), context["thousands"], _zone(context))
 
 
 @pass_context
@@ -94,6 +93,7 @@ def _environment() -> Environment:
     environment.filters["moment"] = _describe_moment
     environment.filters["money"] = _group_amount
     environment.filters["fields"] = _group_fields
+    environment.filters["setting"] = write_value
     environment.filters["ways"] = _link_commands
     environment.filters["due"] = _describe_due
     environment.filters["triggers"] = _describe_triggers

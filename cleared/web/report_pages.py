@@ -56,9 +56,9 @@ def show_report(page: PageRequest) -> Response:
             report = make_report(books, request)
         rows = list(islice(report.rows, _ROWS_SHOWN + 1))
         shown = replace(report, rows=rows[:_ROWS_SHOWN])
-        thousands = page.site.style.thousands
-        say = partial(link_commands, prefix=page.prefix, thousands=thousands)
-        parts = write_body(shown, _make_link(page, report), thousands, say)
+        style = page.site.style
+        say = partial(link_commands, prefix=page.prefix, thousands=style.thousands, zone=style.timezone)
+        parts = write_body(shown, _make_link(page, report), style.thousands, say)
         body = Markup("".join(parts))  # it quotes every text
     answer = page.render(
         "report.html",

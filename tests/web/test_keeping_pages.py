@@ -285,6 +285,9 @@ def test_a_harmless_setting_is_saved_and_another_becomes_a_card(posted: Workspac
         page = server.get("/settings/self_improvement.enabled")
         assert "<option>true</option><option selected>false</option>" in page.body and "``" not in page.text
         assert "<option>additive</option>" in server.get("/settings/self_improvement.approve").body
+        card = send(server, page, "/settings/self_improvement.enabled", ("value", "true"))
+        assert "self_improvement.enabled becomes true (it is false)" in card.text, card.text
+        assert "True" not in server.get("/settings").text and "False" not in server.get("/settings").text
         assert server.get("/settings/nothing.of_it").status == 404 and server.get("/settings/llm.api_key").status == 404
     assert 'remind_after: "5d"' in posted.read("config.yaml")
 

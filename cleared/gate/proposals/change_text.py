@@ -9,7 +9,7 @@ from datetime import datetime
 from decimal import Decimal
 from typing import Final, Literal
 
-from cleared.base.short_text import join_words, list_first, quote_name, quote_text, shorten_text
+from cleared.base.short_text import join_words, list_first, quote_text, shorten_text
 from cleared.base.terminal import count_noun
 from cleared.changes.host import Host
 from cleared.domains.installed_domains import count_records, describe_own_values, parse_header
@@ -31,7 +31,7 @@ from cleared.sandbox.header import Header
 from cleared.sandbox.used_primitives import JOB_TYPE_GRANT, granted_job_types, granted_model_budgets
 from cleared.workspace.settings.model import Sandbox
 from cleared.workspace.settings.protected_settings import compare_all_settings
-from cleared.workspace.settings.setting_keys import rank_setting
+from cleared.workspace.settings.setting_keys import rank_setting, write_value
 
 _SAMPLE_CHARS: Final = 300
 _NAME_CHARS: Final = 100
@@ -373,10 +373,8 @@ def _count_lines(before: Mapping[str, int], after: Mapping[str, int]) -> list[st
     return lines
 
 
-def _name_value(value: object) -> object:
+def _name_value(value: object) -> str:
     """None: it has no value as shipped either."""
     if is_long(value):
         return f"a text of {len(str(value))} characters"
-    if isinstance(value, str) and value:
-        return quote_name(write_plain(value))
-    return "not set" if value is None else "empty" if value == "" else write_plain(str(value))
+    return write_value(write_plain(value)) if isinstance(value, str) else write_plain(write_value(value))

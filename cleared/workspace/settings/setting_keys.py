@@ -15,6 +15,7 @@ from typing import Any, Final
 
 from msgspec import Struct
 
+from cleared.base.short_text import quote_name
 from cleared.workspace.settings import bank_section, model
 from cleared.workspace.settings.bank_section import CsvProfile
 from cleared.workspace.settings.model import Config
@@ -192,6 +193,13 @@ def to_plain_values(value: Any) -> Any:
 def to_json_value(value: Any) -> Any:
     """As a record of approval has it: amounts are texts."""
     return json.loads(json.dumps(to_plain_values(value), default=str))
+
+
+def write_value(value: object) -> str:
+    """A value for a person to read, as ``config.yaml`` has it: ``true``, a text in quotation marks."""
+    if isinstance(value, str):
+        return quote_name(value) if value else "empty"
+    return "not set" if value is None else json.dumps(value, ensure_ascii=False)
 
 
 @cache
