@@ -77,7 +77,7 @@ class ModelDoor:
         """For ``Agent(capabilities=…)``: passing failures are tried again (H13)."""
         from cleared.llm.models import RetryPassingFailures
 
-        return [RetryPassingFailures(self.retry_policy, self._sleep, self._host.show_message)]
+        return [RetryPassingFailures(self.wait_to_retry)]
 
     def settings(self) -> ModelSettings:
         """For ``Agent(model_settings=…)``. No marks for a cache are among them: those pay in a session only, which
@@ -104,11 +104,12 @@ class ModelDoor:
         return {}
 
     async def wait_to_retry(self, error: BaseException, attempt: int) -> bool:
-        """For a stream that broke off: whether the request is to be sent again, after the pause that this waits."""
+        """Whether a request that failed is to be sent again, after the pause that this tells and waits."""
         pause = self.retry_policy.next_pause(error, attempt)
         if pause is None:
             return False
-        self._host.show_message(f"the model's answer broke off; trying again in {pause:g} s")
+        why = self.explain_failure(error)
+        self._host.show_message(f"{why.message if why else 'the model failed'}; trying again in {pause:g} s")
         await self._sleep(pause)
         return True
 

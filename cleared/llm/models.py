@@ -8,7 +8,7 @@ providers would read from the environment (another address, another way to sign 
 from __future__ import annotations
 
 import ssl
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -20,8 +20,7 @@ from pydantic_ai.messages import ModelResponse
 from pydantic_ai.models import Model, ModelRequestContext
 
 from cleared.llm.api_keys import ApiKey, ModelChoice
-from cleared.llm.failures import UnreadableReply, name_failure
-from cleared.llm.retries import RetryPolicy, Sleep
+from cleared.llm.failures import UnreadableReply
 
 MAX_REPLY_BYTES: Final = 8 * 1024 * 1024
 """The longest answer, as it is on the wire."""
@@ -124,17 +123,12 @@ class _BoundedStream(httpx2.AsyncByteStream):
 class RetryPassingFailures(AbstractCapability[Any]):
     """H13: a call that failed for a passing reason is sent again after a pause; every other failure is raised."""
 
-    policy: RetryPolicy
-    sleep: Sleep
-    show_message: Callable[[str], None]
+    wait_to_retry: Callable[[BaseException, int], Awaitable[bool]]
 
     async def on_model_request_error(
         self, ctx: RunContext[Any], *, request_context: ModelRequestContext, error: Exception
     ) -> ModelResponse:
         """Wait and have it sent again, or raise ``error``."""
-        pause = self.policy.next_pause(error, request_context.attempt)
-        if pause is None:
+        if not await self.wait_to_retry(error, request_context.attempt):
             raise error
-        self.show_message(f"the model: {str(name_failure(error)).replace('_', ' ')}; trying again in {pause:g} s")
-        await self.sleep(pause)
         raise RetryModelRequest

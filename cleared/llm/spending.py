@@ -42,6 +42,7 @@ class SpendingStopped(ClearedError):
         text += f", and what is to be sent alone costs about {format_dollars(least)}" if least else ""
         super().__init__(text[0].upper() + text[1:], remedy=_REMEDIES[reason])
         self.reason: Reason = reason
+        self.least = least
 
 
 def format_dollars(amount: Decimal) -> str:

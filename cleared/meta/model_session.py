@@ -207,6 +207,7 @@ def describe_session(store: SessionStore) -> dict[str, Any]:
         "proposal": proposal,
         "asks": ended.get("text") if ended and ended["status"] == "asks" else None,
         "question": ended.get("question") if ended else None,
+        "least": ended.get("least") if ended else None,
         "cost": cost,
     }
 

@@ -176,7 +176,8 @@ class SessionLoop:
         except ModelFailed as error:
             ending = {"status": "failed", "reason": error.kind, "message": str(error)}
         except (ContextExhausted, SpendingStopped) as error:
-            ending = {"status": "stopped", "reason": error.reason, "message": str(error)}
+            least = f"{error.least:f}" if isinstance(error, SpendingStopped) else None
+            ending = {"status": "stopped", "reason": error.reason, "message": str(error), "least": least}
         except ClearedError as error:
             ending = {"status": "failed", "reason": "error", "message": str(error)}
         return self._end(ending)
@@ -342,6 +343,7 @@ class SessionLoop:
             "proposal": ending.get("proposal"),
             "note": "" if ending["status"] == "done" else self._describe_outcome(),
             "question": history.questions + 1 if ending["status"] == "asks" else None,
+            "least": ending.get("least"),
         }
         history.record_ending({**values, "cost": str(self._spent())})
         self._report_step("ended")
@@ -351,7 +353,8 @@ class SessionLoop:
         """The outcome that is recorded; it is told, unless that was the last thing told."""
         outcome = self._make_outcome(values)
         if self._events.newest != "session.ended":
-            told = {name: values[name] for name in ("status", "reason", "message", "proposal", "note", "question")}
+            names = ("status", "reason", "message", "proposal", "note", "question", "least")
+            told = {name: values.get(name) for name in names}
             usage, cost = outcome.usage.as_dict(), f"{outcome.cost:f}"
             self._events.report("session.ended", **told, text=outcome.text, usage=usage, cost=cost)
         return outcome

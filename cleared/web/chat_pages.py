@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from decimal import Decimal
 from typing import Any, Final
 
 from starlette.responses import Response
@@ -13,7 +14,7 @@ from cleared.base.errors import BusyError, ClearedError, UsageError
 from cleared.changes.host import Host
 from cleared.gate.proposals.shown_proposal import read_shown_proposal
 from cleared.llm.model_check import check_model
-from cleared.llm.usage_report import report_usage
+from cleared.llm.usage_report import UsageReport, report_usage
 from cleared.meta import session_store
 from cleared.meta.model_session import describe_session, read_events
 from cleared.meta.transcript import Step, read_transcript
@@ -76,6 +77,8 @@ def _render_session(page: PageRequest, session: str, refusal: ClearedError | Non
         steps=steps[-_STEPS:],
         hidden=max(0, len(steps) - _STEPS),
         partial=turn.partial[-_REPLY:] if turn and facts["is_working"] else "",
+        notice=turn.notice[:_REPLY] if turn and facts["is_working"] else "",
+        is_spent=_is_spent(host, facts["least"], _read_cost(events)),
         proposal=_read_proposal(page, host, facts["proposal"]),
         cost=_read_cost(events),
     )
@@ -156,7 +159,16 @@ def _read_cost(events: Sequence[Mapping[str, Any]]) -> str:
     return next((str(event["cost"]) for event in reversed(events) if event.get("cost") is not None), "0")
 
 
-def _read_usage(host: Host) -> Any:
+def _is_spent(host: Host, least: object, cost: str) -> bool:
+    """Whether a budget that ended a session would end its next call, too. ``least``: what that costs at least."""
+    usage = _read_usage(host)
+    if not isinstance(least, str) or usage is None:
+        return False
+    left = min(host.config.llm.session_budget - Decimal(cost), usage.left_today)
+    return left <= 0 or left < Decimal(least)
+
+
+def _read_usage(host: Host) -> UsageReport | None:
     with suppress(ClearedError, OSError):
         return report_usage(host, 0)
     return None

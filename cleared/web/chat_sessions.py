@@ -36,6 +36,8 @@ class Turn(Struct):
     session_id: str = ""
     partial: str = ""
     """What the model has said so far of the reply that comes in."""
+    notice: str = ""
+    """What the program says of the step that is at work, such as that the model is not reached and asked again."""
     refusal: ClearedError | None = None
     """Why it could not be worked on at all."""
     is_recorded: bool = False
@@ -116,7 +118,12 @@ class ChatSessions:
         return f"{self._steps}-{turn is not None and turn.has_ended.is_set()}-{newest}"
 
     def _work(self, turn: Turn, session_id: str, text: str | None, question: int | None) -> None:
+        def take_notice(text: str) -> None:
+            turn.notice = text
+            self._steps += 1
+
         def take_event(event: dict[str, Any]) -> None:
+            turn.notice = ""
             if event["type"] == "message.delta" and event["purpose"] == "reply":
                 turn.partial += event["text"]
             elif event["type"] != "message.delta":
@@ -126,6 +133,7 @@ class ChatSessions:
 
         try:
             host, options = self._open_host(), SessionOptions(emit=take_event)
+            host.show_message = take_notice
             if session_id and text is None:
                 refuse_ended_session(host, session_id)
             if session_id:

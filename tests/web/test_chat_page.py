@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from functools import partial
 
 import pytest
-from fake_provider import Call, FakeProvider, Reply, context_too_long, no_such_model
+from fake_provider import Call, FakeProvider, Reply, context_too_long, no_such_model, too_many_requests
 from harness import Workspace, take_ok
 from patience import PATIENCE
 from scripted_model import ANSWERED, COMPLETE, DIGEST, KEY, use_provider, write_file
@@ -117,6 +117,34 @@ def test_h16_what_ended_a_request_leads_to_its_setting(server: Server, provider:
     provider.script(context_too_long())
     page = wait_for(partial(server.get, ask(server, "hello")), "stopped")
     assert "the provider takes less than the" in page.text and "window has" not in page.text
+
+
+def test_h16_a_model_that_is_not_reached_is_said_to_be_asked_again(server: Server, provider: FakeProvider) -> None:
+    provider.script(too_many_requests(retry_after=50))
+    address = ask(server, "how many agents?")
+    page = wait_for(lambda: server.get(address), "trying again in 50 s")
+    assert "takes no more calls at the moment: slow down" in page.text and "is at work" in page.text
+    fields = [("token", page.fields("token")[0]), ("session", address.rsplit("/", 1)[1])]
+    server.follow(server.send("POST", "/chat", [*fields, ("way", "cancel")]))
+    assert "trying again" not in wait_for(lambda: server.get(address), "interrupted").text
+
+
+def test_h16_nothing_goes_on_that_its_budget_would_end_at_once(
+    server: Server, ws: Workspace, provider: FakeProvider
+) -> None:
+    """Whichever budget it is; once it is raised, the session goes on."""
+    for budget in ("session", "daily"):
+        ws.config(f"llm.{budget}_budget=0.0001")
+        address = ask(server, "how many agents?")
+        page = wait_for(partial(server.get, address), "stopped")
+        assert "does not hold another call" in page.text and f"/settings/llm.{budget}_budget" in page.body, page.text
+        assert "Go on where it stopped" not in page.text and "<textarea" not in page.body
+        ws.config(f"llm.{budget}_budget=9")
+        page = wait_for(partial(server.get, address), "Go on where it stopped")
+        provider.script("You have three.", ANSWERED)
+        fields = [("token", page.fields("token")[0]), ("session", address.rsplit("/", 1)[1])]
+        server.send("POST", "/chat", [*fields, ("way", "resume")])
+        assert "You have three." in wait_for(partial(server.get, address), "answered").text
 
 
 def test_h16_without_a_model_the_page_says_what_is_missing(
