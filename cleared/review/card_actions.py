@@ -80,7 +80,7 @@ class ActionExecutor(Struct):
             result, run = answer_and_resume(host, ids[0], request.choice.value, request.without)
             if run is not None:
                 result.messages.append(_run_summary(run, "went on"))
-            return describe_decision(f"Answered {request.choice.value}", request, result)
+            return describe_decision(f"Answered “{request.choice.meaning}”", request, result)
         if verb == "retry":
             return self._run_again(host, request)
         if verb in ("approve", "decline"):

@@ -198,7 +198,7 @@ def _plural_summary(targets: Sequence[Target], request: DecisionData) -> str:
 
 def _first_of_two_message(waiting: Sequence[str]) -> str:
     shown = list_first(waiting, 5)
-    return f"It takes two: you are the first for {shown}. Another reviewer decides the same, or: cleared queue agree"
+    return f"It takes two: you are the first for {shown}. Another reviewer agrees: cleared queue agree"
 
 
 def _stage_or_agree(

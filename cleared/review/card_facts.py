@@ -34,6 +34,11 @@ class CardChoice(Struct, frozen=True):
     evidence: str = ""
     """What a suggestion rests on, in one sentence."""
 
+    @property
+    def meaning(self) -> str:
+        """What is answered, in words where it has some; of other choices, what they take."""
+        return self.label.removeprefix(f"{self.value}: ").rstrip(".") if self.verb == "answer" else self.value
+
 
 class CardTheme(Struct, frozen=True):
     """What cards have in common that one decision could cover."""

@@ -18,6 +18,7 @@ from cleared.review.card_details import describe_event, detail_sections, preview
 from cleared.review.card_facts import CardChoice, QueueRow
 from cleared.review.card_groups import count_group
 from cleared.review.queue_snapshot import QueueSnapshot
+from cleared.review.source_files import has_bank_file
 
 
 class CardView(Struct, frozen=True):
@@ -55,7 +56,7 @@ def show_card(queue: QueueSnapshot, card_id: str) -> CardView:
         _list_choices(queue, card),
         count_group(queue, card_id),
         has_code=card.kind == PROPOSAL.name or (card.record_id is not None and bool(card.agent)),
-        has_file="file" in card.details or queue.source_of(card) is not None,
+        has_file=has_bank_file(queue, card),
         parts=tuple(map(str, card.details.get("files", ()))) if card.kind == BRANCH.name else (),
     )
 

@@ -10,6 +10,7 @@ from msgspec import Struct
 
 from cleared.base.errors import ClearedError, UsageError
 from cleared.base.safe_names import resolve_inside
+from cleared.cards.card import Card
 from cleared.changes.host import Host
 from cleared.git import Snapshot
 from cleared.review.queue_snapshot import QueueSnapshot
@@ -31,13 +32,17 @@ class FileView(Struct, frozen=True):
         return begin + 1, self.lines[begin : begin + most]
 
 
+def has_bank_file(queue: QueueSnapshot, card: Card) -> bool:
+    """Whether a card is about a file that was handed in for an import; a receipt is none."""
+    return queue.source_of(card) is not None or ("file" in card.details and "receipt" not in card.details)
+
+
 def bank_file(host: Host, queue: QueueSnapshot, card_id: str) -> FileView:
     """The bank file of a card, at its row. Raises ``UsageError`` where there is none, or it is not here."""
     card = queue.cards.get(card_id)
-    source = queue.source_of(card) if card is not None else None
-    if card is None or (source is None and "file" not in card.details):
+    if card is None or not has_bank_file(queue, card):
         raise UsageError("this card is not about a bank file", remedy="Entries and files have one.")
-    rows = card.details.get("rows")
+    source, rows = queue.source_of(card), card.details.get("rows")
     first = rows[0].get("row") if isinstance(rows, list) and rows and isinstance(rows[0], dict) else None
     line = source.row if source is not None else card.details.get("row", first)
     if source is not None:

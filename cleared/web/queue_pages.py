@@ -19,13 +19,19 @@ from cleared.books.review.account_choice import amount_to_split, match_accounts,
 from cleared.books.review.book_cards import book_facts_of
 from cleared.books.review.similar_entries import list_possible_duplicates
 from cleared.books.teaching.vendor_teaching import Lesson
-from cleared.cards.card import Card
 from cleared.cards.kinds import PROPOSAL
 from cleared.review import card_actions, card_decisions
 from cleared.review.action_request import UNDO, ActionRequest, ActionResult
 from cleared.review.card_facts import CardChoice
 from cleared.review.card_groups import card_group
-from cleared.review.card_view import CardView, cards_summary, digest_shown_cards, group_suggestion, show_card
+from cleared.review.card_view import (
+    CardView,
+    card_choices,
+    cards_summary,
+    digest_shown_cards,
+    group_suggestion,
+    show_card,
+)
 from cleared.review.queue_snapshot import QueueSnapshot, number_to_type, read_proposal_now
 from cleared.review.reviewer_list import list_reviewers
 from cleared.review.source_files import FileView, bank_file
@@ -77,8 +83,10 @@ class ShownCard(Struct, frozen=True):
     posts_line: bool
     is_restricted: bool
     """Whether approving it takes the passphrase of a key that has none."""
-    picture: str
-    """The digest of the receipt that it is about, where a browser shows that; else empty."""
+    receipt: str
+    """The digest of the receipt that it is about; else empty."""
+    has_picture: bool
+    """Whether a browser shows that receipt as a picture."""
     number: str
     """What a person types to approve it, where no dry run showed all that it may do; else empty."""
 
@@ -195,8 +203,11 @@ def decide(page: PageRequest) -> Response:
             correction = _read_correction(page, queue, cards[0])
         except UsageError as error:
             return _go_back(page, cards[0], " ".join(str(error).split()))
+    offered = card_choices(queue.cards[cards[0]]) if cards[0] in queue.cards else ()
+    wanted = CardChoice(verb, value or verb, value)
+    choice = next((each for each in offered if (each.verb, each.value) == (verb, value)), wanted)
     request = ActionRequest(
-        CardChoice(verb, verb, value),
+        choice,
         tuple(cards),
         about,
         correction=correction,
@@ -218,7 +229,7 @@ def decide(page: PageRequest) -> Response:
         shown,
         _address(cards[0]),
         _answer_about(page, cards[0]),
-        what=f"{_name_choice(form, verb, value)}{left_out}: {about}",
+        what=f"{_name_choice(form, choice)}{left_out}: {about}",
         changes_what_runs=verb == _LIVE_VERB,
         signs=verb != _RUN_VERB,
         is_long=verb in (_LIVE_VERB, _RUN_VERB, _TEACHES),
@@ -233,7 +244,10 @@ def undo(page: PageRequest) -> Response:
     def answer(result: ActionResult) -> Response:
         if not result.ok:
             return page.go_to("/queue", f"Not done: {result.text}", ok=False)
-        return page.go_to(_address(*result.cards[:1]), result.text)
+        queue, text = page.site.read_queue(), result.text
+        for card in (queue.cards[each] for each in result.cards[:_LIST_SHOWN] if each in queue.cards):
+            text = text.replace(card.id, queue.row_of(card).text)
+        return page.go_to(_address(*result.cards[:1]), text)
 
     request = replace(UNDO, act=act)
     return carry_out(
@@ -251,10 +265,10 @@ def _address(card: str = "") -> str:
     return f"/queue?card={quote(card)}" if card else "/queue"
 
 
-def _name_choice(form: Form, verb: str, value: str) -> str:
+def _name_choice(form: Form, choice: CardChoice) -> str:
     """The verb, and what it takes: an answer, an account, amounts, what a bank line is."""
-    more = value or form.get("split") or form.get("account") or form.get("outcome")
-    return f"{_VERBS.get(verb, verb)} {more.strip()[:100]}".strip()
+    more = choice.meaning or form.get("split") or form.get("account") or form.get("outcome")
+    return f"{_VERBS.get(choice.verb, choice.verb)} {more.strip()[:100]}".strip()
 
 
 def _answer_about(page: PageRequest, card: str) -> Answer:
@@ -307,6 +321,7 @@ def _read_account(text: str) -> int:
 
 def _describe(page: PageRequest, queue: QueueSnapshot, card_id: str) -> ShownCard:
     view, card = show_card(queue, card_id), queue.cards[card_id]
+    receipt = str(card.details.get("receipt") or "") if card.kind == RECEIPT.name else ""
     actions = {choice.verb: choice for choice in view.choices if choice.verb != "answer"}
     return ShownCard(
         view,
@@ -315,15 +330,10 @@ def _describe(page: PageRequest, queue: QueueSnapshot, card_id: str) -> ShownCar
         actions,
         book_facts_of(queue).posts_line(card),
         card.kind == PROPOSAL.name and not may_change_what_runs(page),
-        _find_picture(page, card),
+        receipt,
+        bool(receipt) and receipt in list_pictures(page.site.open_host(), [receipt]),
         number_to_type(queue, card),
     )
-
-
-def _find_picture(page: PageRequest, card: Card) -> str:
-    if card.kind != RECEIPT.name:
-        return ""
-    return next(iter(list_pictures(page.site.open_host(), [str(card.details.get("receipt"))])), "")
 
 
 def _is_proposal(queue: QueueSnapshot, page: PageRequest) -> bool:

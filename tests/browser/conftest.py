@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 from browsing import CHROMIUM_NAMES, Visit
 from harness import Workspace
+from patience import PATIENCE
 from web_client import page_server
 
 if TYPE_CHECKING:
@@ -21,7 +22,9 @@ def chromium() -> Iterator[Browser]:
     executable = next(filter(None, map(shutil.which, CHROMIUM_NAMES)), None)
     if executable is None:
         pytest.skip("NO BROWSER: install chromium (apt-get install chromium) to test the page in one")
-    from playwright.sync_api import sync_playwright
+    from playwright.sync_api import expect, sync_playwright
+
+    expect.set_options(timeout=1000 * PATIENCE)
 
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=executable, args=["--no-sandbox", "--disable-gpu"])

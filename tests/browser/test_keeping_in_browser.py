@@ -7,11 +7,9 @@ from typing import Any
 
 from browsing import Visit, at_both_widths, find_message
 from harness import Workspace
-from patience import PATIENCE
 from playwright.sync_api import Page, expect
 from receipt_files import make_png
 
-expect.set_options(timeout=1000 * PATIENCE)
 UNSURE = "When,What,Note,Sum\n01/02/2025,GITHUB PRO,one,4.00\n01/03/2025,INVOICE OF A LONG NAME,two,1500.00\n"
 
 

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import pytest
-from browsing import Visit, find_message, press
+from browsing import Visit, at_both_widths, find_message, press
 from harness import Workspace, chase
 from playwright.sync_api import expect
+from receipt_files import make_png
+from reviewers import People
+from web_client import inner_server
 
 if TYPE_CHECKING:
-    from playwright.sync_api import Page
+    from playwright.sync_api import Browser, Page
 
 
 def test_the_keys_of_a_page_are_listed_and_enter_takes_the_only_account(visit: Visit, posted: Workspace) -> None:
@@ -29,6 +34,72 @@ def test_the_keys_of_a_page_are_listed_and_enter_takes_the_only_account(visit: V
     expect(find_message(page, "Corrected: ")).to_be_visible()
     assert "user-corrected" in {entry["status"] for entry in posted.entries()}
     visit.assert_clean()
+
+
+def test_escape_closes_what_a_key_has_opened(visit: Visit, posted: Workspace) -> None:
+    """The innermost first; the keyboard is where it was opened from, and the next key counts."""
+    page = visit.open("/queue")
+    press(page, "c")
+    page.get_by_text("Several accounts").press("Enter")
+    page.get_by_label("Amount 1").focus()
+    for part in ("#split", "#correct"):
+        expect(page.locator(part)).to_have_attribute("open", "")
+        page.keyboard.press("Escape")
+        expect(page.locator(part)).not_to_have_attribute("open", "")
+        expect(page.locator(f"{part} > summary")).to_be_focused()
+    press(page, "s")
+    expect(find_message(page, "Put behind the others")).to_be_visible()
+    visit.assert_clean()
+
+
+@at_both_widths
+def test_cards_of_receipts_and_checks_are_decided_by_keys(
+    visit: Visit, posted: Workspace, tmp_path: Path, device: dict[str, Any]
+) -> None:
+    """``f`` opens the receipt, a number answers in the card's words, and what is undone is named by its title."""
+    photo = tmp_path / "2025-01-10 45.10.png"
+    photo.write_bytes(make_png(300, 400))
+    posted.ok("receipt", "add", str(photo))
+    posted.put("books/2025/01/journal.csv", posted.read("books/2025/01/journal.csv").replace("COFFEE", "TOFFEE"))
+    posted.git("commit", "-qam", "by hand")
+    assert posted("check", "--card").code == 1
+    cards = {card["kind"]: card["id"] for card in posted.cards()}
+    page = visit.open(f"/queue?card={cards['receipt']}", **device)
+    press(page, "f")
+    expect(page.get_by_role("img", name="The receipt")).to_be_visible()
+    page.go_back()
+    press(page, "1")
+    expect(find_message(page, "Answered “It is the receipt of this entry”: 2025-01-10 45.10.png")).to_be_visible()
+    press(page, "u")
+    expect(find_message(page, "Taken back: 2025-01-10 45.10.png")).to_be_visible()
+    expect(page.locator("#card .about")).to_contain_text("2025-01-10 45.10.png")
+    visit.go(page, f"/queue?card={cards['damage']}")
+    expect(page.locator("#card .about")).to_contain_text("changed the books without a run")
+    press(page, "1")
+    expect(find_message(page, "Answered “Seen; it is not asked again”")).to_be_visible()
+    assert cards["damage"] not in [card["id"] for card in posted.cards()]
+    visit.assert_clean()
+
+
+@at_both_widths
+def test_what_takes_two_is_decided_by_keys(
+    posted: Workspace, chromium: Browser, tmp_path: Path, device: dict[str, Any]
+) -> None:
+    """The first by ``a``, the second by ``w``; when it was said is told in the time zone of the books."""
+    posted.config("business.timezone=Asia/Tokyo")
+    people = People(posted, tmp_path, two="1000")
+    for name, key, said in (("ana", "a", "you are the first for 2025-01-002"), ("ben", "w", "Agreed: ACME")):
+        with people.at_the_keyboard(name), inner_server(posted.root) as server:
+            visit = Visit(server, chromium)
+            page = visit.open("/queue", **device)
+            press(page, key)
+            expect(find_message(page, said)).to_be_visible()
+            if name == "ana":
+                expect(page.locator("#card")).to_contain_text(re.compile(r"at \d{4}-\d\d-\d\d \d\d:\d\d(?!:|Z)"))
+            assert "cleared " not in page.locator("main").inner_text()
+            visit.assert_clean()
+            visit.close()
+    assert "user-confirmed" in {entry["status"] for entry in posted.entries() if entry["entry_id"] == "2025-01-002"}
 
 
 def test_no_key_decides_behind_the_list_of_keys(visit: Visit, posted: Workspace) -> None:

@@ -2,22 +2,14 @@
 
 from __future__ import annotations
 
-import hashlib
 from pathlib import Path
 from typing import Any
 
-import axe_playwright_python
-import pytest
-from browsing import DESK, PHONE, Visit, at_both_widths, find_message, press, swipe
+from browsing import PHONE, Visit, at_both_widths, find_message, press, swipe
 from harness import Workspace, chase
-from patience import PATIENCE
-from playwright.sync_api import Page, Request, Route, expect
+from playwright.sync_api import Request, Route, expect
 from running import eventually
 
-from cleared.books.reports.catalogue import REPORTS
-
-AXE = Path(axe_playwright_python.__file__).parent / "axe.min.js"
-expect.set_options(timeout=1000 * PATIENCE)
 FEBRUARY = chase(("02/03/2025", "GITHUB *PRO", "-4.00"), ("02/06/2025", "ZEPHYR LLC", "-80.00"))
 
 
@@ -182,66 +174,6 @@ def test_the_first_page_is_small(visit: Visit) -> None:
         ".map(entry => entry.encodedBodySize)"
     )
     assert len(sizes) >= 4 and sum(sizes) <= 60_000, sizes
-
-
-PAGES = [
-    "/",
-    "/queue",
-    "/agents",
-    "/agents/ingest",
-    "/runs",
-    "/books",
-    "/books/entries",
-    "/books/entries/2025-01-002",
-    "/reports",
-    *(f"/reports/{name}" for name in REPORTS),
-    "/chat",
-    "/books/reconcile",
-    "/books/opening",
-    "/books/months",
-    "/books/check",
-    "/books/accounts",
-    "/books/accounts/5020",
-    "/bank",
-    "/receipts",
-    "/rules",
-    "/settings",
-    "/settings/review.remind_after",
-    "/phones",
-]
-
-
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_nothing_keeps_somebody_out(visit: Visit, posted: Workspace, scheme: str) -> None:
-    """axe finds nothing serious on any page, on a phone or a desk, in light or dark."""
-    device = PHONE if scheme == "dark" else DESK
-    page = visit.open(color_scheme=scheme, bypass_csp=True, **device)
-    card = posted.cards()[0]["id"]
-    run = posted.json("run", "list")[0]["run_id"]
-    receipt = posted.root / "receipt.txt"
-    receipt.write_text("AWS\n2025-01-09\nTotal 45.10\n")
-    digest = hashlib.sha256(receipt.read_bytes()).hexdigest()
-    posted.ok("receipt", "add", str(receipt))
-    behind = [f"/queue/{card}/{each}" for each in ("group", "code", "file")]
-    found = {}
-    for path in [*PAGES, f"/queue?card={card}&q=meals", *behind, f"/runs/{run}", f"/receipts/{digest}"]:
-        visit.go(page, path)
-        if problems := find_serious(page):
-            found[path] = problems
-    for path in ("/login", "/passkeys/new"):
-        page.goto(path)
-        found |= {path: problems} if (problems := find_serious(page)) else {}
-    assert found == {}
-
-
-def find_serious(page: Page) -> list[str]:
-    page.add_script_tag(path=AXE)
-    result = page.evaluate("axe.run(document, {resultTypes: ['violations']})")
-    return [
-        f"{each['id']}: {each['nodes'][0]['html'][:160]} {each['nodes'][0]['failureSummary'][:200]}"
-        for each in result["violations"]
-        if each["impact"] in ("serious", "critical")
-    ]
 
 
 @at_both_widths

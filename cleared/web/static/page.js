@@ -25,6 +25,18 @@ function signIn() {
   }
 }
 
+// Back out of what was opened: the panel is closed, and the keyboard is where it was opened from.
+function leavePanel(target, typing) {
+  const panel = target.closest("details[open]") ?? (typing ? null : document.querySelector("details.panel[open]"));
+  if (panel) {
+    panel.open = false;
+    panel.querySelector("summary").focus();
+  } else if (typing) {
+    typing.blur();
+  }
+  return panel || typing;
+}
+
 // One key each, as in the terminal. Nothing is decided by the letters of a word that missed its field, nor by a key or a
 // tap about a card that has just taken the place of another.
 const WORD_MS = 1000, NEW_CARD_MS = 700;
@@ -37,8 +49,8 @@ document.addEventListener("keydown", (event) => {
     return;
   }
   const typing = event.target.closest("input, select, textarea");
-  if (typing && event.key === "Escape") typing.blur();
   const isOver = document.querySelector("dialog[open]"); // nothing is decided behind the list of keys
+  if (event.key === "Escape" && !isOver && leavePanel(event.target, typing)) return;
   if (typing || isOver || event.ctrlKey || event.metaKey || event.altKey || event.repeat) return;
   if (event.key === "?") return showKeys();
   if (event.key === "Escape") return void press('[data-key="Escape"]'); // no letter of a word

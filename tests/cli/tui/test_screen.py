@@ -433,7 +433,7 @@ journal_add_double(date="2025-01-12", description="LAPTOP " + kind, debit_accoun
         await s.press("a")
         assert "a does nothing here" in s.text, "a question has no obvious answer"
         await s.press("2")
-        assert "✓ Answered private" in s.text and "went on" in s.text, s.text
+        assert "✓ Answered “private”" in s.text and "went on" in s.text, s.text
 
     sit(posted, play)
     assert [e["description"] for e in posted.entries("--account", "3200")] == ["LAPTOP private"]

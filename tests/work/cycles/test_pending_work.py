@@ -102,7 +102,7 @@ def test_f40_parts_are_left_out(cyc: Workspace, engine: FakeEngine) -> None:
         page = server.get(f"/queue?card={card['id']}")
         assert page.fields("without") == ["docs/a.md", "docs/b.md"]
         answer = server.submit(page, "/queue", ("choice", "answer:merge"), ("without", "docs/b.md"))
-        assert "Answered merge" in answer.text, answer.text
+        assert "Answered “" in answer.text, answer.text
     assert (cyc.root / "docs/a.md").exists() and not (cyc.root / "docs/b.md").exists()
     told = run(cyc, engine, 2, ("docs/a.md", "docs/b.md"))
     assert "SEEN docs/a.md a" in told and "SEEN docs/b.md none" in told and "again: docs/b.md" in told
