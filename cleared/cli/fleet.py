@@ -359,8 +359,9 @@ def uninstall_worker(server: ServerOption = False, json: JsonOption = False) -> 
 
 def _choose_manager(*arguments: str) -> Systemd | Launchd:
     """Of the worker or the server of this machine: each has a file of its own, named by its folder."""
-    root = fleet_folder() if arguments[0] == "server" else cleared_home()
-    return choose_manager(root, STOP_SECONDS, arguments=("fleet", *arguments), installed_by="cleared fleet")
+    root, option = (fleet_folder(), "--server") if arguments[0] == "server" else (cleared_home(), "")
+    given = ("fleet", *arguments)
+    return choose_manager(root, STOP_SECONDS, arguments=given, installed_by="cleared fleet", named_by=option)
 
 
 # --- everybody -------------------------------------------------------------------------------------------------

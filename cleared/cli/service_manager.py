@@ -145,9 +145,11 @@ def choose_manager(
     *,
     arguments: tuple[str, ...] = ("up",),
     installed_by: str = "cleared service",
+    named_by: str = "",
     variables: Mapping[str, str] | None = None,
 ) -> Systemd | Launchd:
-    """The service manager of this system, for a command of cleared. ``variables``: more for its environment.
+    """The service manager of this system, for a command of cleared. ``variables``: more for its environment;
+    ``named_by``: the option with which ``installed_by`` means this one.
 
     Raises ``WorkspaceError`` where there is none that is known.
     """
@@ -161,7 +163,7 @@ def choose_manager(
         )
     python = Path(os.path.abspath(sys.executable))  # noqa: PTH100  (links are not followed: they lead out of a venv)
     environment = {**_service_environment(), **(variables or {})}
-    service = ServiceDefinition(root, python, environment, stop_seconds, arguments, installed_by)
+    service = ServiceDefinition(root, python, environment, stop_seconds, arguments, installed_by, named_by)
     return Systemd(service) if system == "Linux" else Launchd(service)
 
 

@@ -97,9 +97,16 @@ def push_commit(repo: Repository, branch: RemoteBranch, commit: str) -> bool:
         return False
     refused = next((line for line in out.decode("utf-8", "replace").splitlines() if line.startswith("!")), "")
     raise WorkspaceError(
-        f"{branch.remote} did not take it: {refused.rpartition(chr(9))[2] or first_line(err)}",
+        f"{branch.remote} did not take it: {refused.rpartition(chr(9))[2] or first_line(err)}{_find_remote_cause(err)}",
         remedy=f"Your work is committed here. Try: git push {branch.remote}; then cleared sync.",
     )
+
+
+def _find_remote_cause(err: bytes) -> str:
+    """What the other side says of why, such as that its disk is full."""
+    said = [line[8:].strip() for line in err.decode("utf-8", "replace").splitlines() if line.startswith("remote: ")]
+    cause = next((line for line in said if "error:" in line or "fatal:" in line), "")
+    return f"; it says: {cause}" if cause else ""
 
 
 def refuse_unfenced(repo: Repository, branch: RemoteBranch) -> None:

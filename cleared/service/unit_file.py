@@ -10,6 +10,7 @@ import os
 import re
 import unicodedata
 from collections.abc import Mapping
+from itertools import takewhile
 from pathlib import Path
 from typing import Final
 
@@ -46,6 +47,8 @@ class ServiceDefinition(Struct, frozen=True):
     """The command of cleared that runs."""
     installed_by: str = "cleared service"
     """The group of commands that writes and removes the file."""
+    named_by: str = ""
+    """The option of those that says it is this service, where they know several."""
 
     def __post_init__(self) -> None:
         for text in (str(self.root), str(self.python), *self.environment.values()):
@@ -75,10 +78,12 @@ def systemd_unit(service: ServiceDefinition, config_home: Path) -> UnitFile:
     start = service.argv
     if _UNUSABLE_PROGRAM.search(start[0]):  # systemd starts no program of such a name, but gives such arguments
         start = ("/bin/sh", "-c", 'exec "$0" "$@"', *start)
+    option = f" {service.named_by}" if service.named_by else ""
+    command = " ".join(takewhile(lambda word: not word.startswith("-"), service.arguments))
     lines = [
-        f"# Made by: {service.installed_by} install. To remove it: {service.installed_by} uninstall.",
+        f"# Made by: {service.installed_by} install{option}. To remove it: {service.installed_by} uninstall{option}.",
         "[Unit]",
-        f"Description=cleared {service.arguments[0]} in {str(service.root).replace('%', '%%')} (workspace)",
+        f"Description=cleared {command} in {str(service.root).replace('%', '%%')}",
         "",
         "[Service]",
         "Type=exec",

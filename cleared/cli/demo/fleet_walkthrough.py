@@ -8,20 +8,23 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
+from itertools import takewhile
 from pathlib import Path
 from shlex import join
 from typing import IO, Final
 
 from cleared.base.clock import SystemClock
-from cleared.base.errors import CheckFailed, WorkspaceError
+from cleared.base.errors import CheckFailed, ClearedError, WorkspaceError
 from cleared.base.programs import own_command
 from cleared.base.safe_files import write_atomic
 from cleared.base.terminal import print_line, print_message
+from cleared.base.tree_removal import remove_tree
 from cleared.changes.workspace_creation import create_workspace
 from cleared.cli.demo.sample_firm import bank_files, demo_files
 from cleared.git import Repository
 from cleared.git.git_process import Git
+from cleared.git.made_commits import forget_commits
 from cleared.git.remote_branch import RemoteBranch, push_commit
 from cleared.service.fleet.fleet_database import FleetDatabase
 from cleared.service.fleet.fleet_home import read_fleet
@@ -42,12 +45,28 @@ def run_fleet_demo(directory: Path | None, workers: int, *, stay: bool) -> None:
     """``stay``: keep all of it up until Ctrl-C. Raises ``WorkspaceError`` where there is no PostgreSQL or the directory
     is not new or empty, ``CheckFailed`` where a step failed."""
     find_postgres_program("initdb")
+    if directory is not None and directory.exists() and not (directory.is_dir() and not any(directory.iterdir())):
+        what = "is not empty" if directory.is_dir() else "is no folder"
+        raise WorkspaceError(f"{directory.absolute()} {what}", remedy="Choose another: cleared fleet demo DIR.")
+    is_new = directory is None or not directory.exists()
     folder = (directory or Path(tempfile.mkdtemp(prefix="cleared-fleet-"))).absolute()
-    if folder.exists() and any(folder.iterdir()):
-        raise WorkspaceError(f"{folder} is not empty", remedy="Choose another: cleared fleet demo DIR.")
-    folder.mkdir(parents=True, exist_ok=True)
-    folder.chmod(0o711)  # PostgreSQL's own user has a folder in it
-    _Demo(folder, workers).run(stay=stay)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        folder.chmod(0o711)  # PostgreSQL's own user has a folder in it
+        _Demo(folder, workers).run(stay=stay)
+    except CheckFailed:  # a step failed: what there is says why
+        raise
+    except (ClearedError, OSError):  # as the machine is, there is no demo
+        _remove_demo(folder, is_new=is_new)
+        raise
+
+
+def _remove_demo(folder: Path, *, is_new: bool) -> None:
+    """Leave nothing of it; a folder that was there stays, and is empty as it was."""
+    with suppress(OSError):
+        for path in [folder] if is_new else [*folder.iterdir()]:
+            remove_tree(path)
+    forget_commits(told=False)  # they are gone with it
 
 
 class _Demo:
@@ -103,7 +122,10 @@ class _Demo:
             remote.run("config", setting, "true")
         with Repository.open(root, for_writing=False) as repo:
             repo.git.run("config", "remote.origin.url", str(address))
-            push_commit(repo, RemoteBranch("origin", "main"), commit)
+            try:
+                push_commit(repo, RemoteBranch("origin", "main"), commit)
+            except WorkspaceError as error:  # what is committed here goes, too
+                raise WorkspaceError(error.message, remedy="Put that right, or use another folder.") from None
         return str(address)
 
     @contextmanager
@@ -169,8 +191,9 @@ class _Demo:
         sys.stdout.flush()
         done = subprocess.run(own_command(*words), env=self._environment(home), stdin=subprocess.DEVNULL, check=False)
         if done.returncode:
+            command = join(takewhile(lambda word: not word.startswith("-"), words[:2]))
             raise CheckFailed(
-                f"cleared {words[0]} {words[1]} ended with {done.returncode}",
+                f"cleared {command} ended with {done.returncode}",
                 remedy=f"What was made is in {self._folder}.",
             )
 

@@ -7,8 +7,9 @@ import pwd
 import re
 import shutil
 import subprocess
+import tempfile
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Final
 from urllib.parse import quote
@@ -42,9 +43,9 @@ class LocalPostgres:
 
     def make(self) -> None:
         """Make the folder's database. Whoever reaches its socket is its owner: nobody else enters the folder."""
+        account = _find_account() if os.geteuid() == 0 else None
         self.folder.mkdir(parents=True, exist_ok=True)
-        if os.geteuid() == 0:
-            account = _find_account()
+        if account is not None:
             os.chown(self.folder, account.pw_uid, account.pw_gid)
         self.folder.chmod(0o700)
         if not (self.folder / "data" / "PG_VERSION").exists():
@@ -64,22 +65,37 @@ class LocalPostgres:
     def _run(self, name: str, arguments: Sequence[str]) -> None:
         command: list[str] = [find_postgres_program(name), *arguments]
         account = _find_account() if os.geteuid() == 0 else None
-        done = subprocess.run(
-            command,
-            cwd="/",
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL,  # a pipe would be held open by the server
-            stderr=subprocess.DEVNULL,
-            user=account.pw_uid if account else None,
-            group=account.pw_gid if account else None,
-            extra_groups=[] if account else None,
-            check=False,
-        )
-        if done.returncode:
-            raise WorkspaceError(
-                f"PostgreSQL could not be used: {name} ended with {done.returncode}",
-                remedy=f"Look at {self.folder / 'log'}.",
+        with tempfile.TemporaryFile() as said:  # a pipe would be held open by the server
+            done = subprocess.run(
+                command,
+                cwd="/",
+                env={**os.environ, "LC_ALL": "C"},
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                stderr=said,
+                user=account.pw_uid if account else None,
+                group=account.pw_gid if account else None,
+                extra_groups=[] if account else None,
+                check=False,
             )
+            said.seek(0)
+            text = said.read()
+        if done.returncode:
+            with suppress(OSError):
+                text += (self.folder / "log").read_bytes()
+            cause = _find_cause(text)
+            raise WorkspaceError(
+                f"PostgreSQL could not be used in {self.folder}: {name} ended with {done.returncode}{cause}",
+                remedy="Put that right, or use another folder.",
+            )
+
+
+def _find_cause(text: bytes) -> str:
+    """The first line that says what is wrong."""
+    lines = [line.strip() for line in text.decode("utf-8", "replace").splitlines()]
+    wrong = (line for line in lines if re.search(r"\b(error|FATAL|PANIC):", line))
+    cause = next(wrong, lines[-1] if lines else "")
+    return f": {re.sub(r'^.*?(error|FATAL|PANIC): *', '', cause)}" if cause else ""
 
 
 def find_postgres_program(name: str) -> str:

@@ -263,10 +263,10 @@ def test_what_others_take_away_is_not_forgotten(two: Two, what: str, has_work: b
 def test_a_remote_that_refuses_is_not_taken_for_a_faster_one(two: Two, tmp_path: Path) -> None:
     ws, _ = two
     hook = tmp_path / "shared.git/hooks/pre-receive"
-    hook.write_text("#!/bin/sh\necho 'no [rejected] words here' >&2; exit 1\n")
+    hook.write_text("#!/bin/sh\necho 'fatal: no [rejected] room' >&2; exit 1\n")
     hook.chmod(0o755)
     ws.ok("journal", "add", "2025-02-05", "mine", "5070=2", "1010=-2")
-    refused(ws("sync"), 4, "did not take it", "pre-receive hook declined")
+    refused(ws("sync"), 4, "did not take it", "pre-receive hook declined", "it says: fatal: no [rejected] room")
 
 
 def test_a_question_that_both_answered_otherwise(two: Two) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import subprocess
 import tempfile
 from pathlib import Path
 
@@ -11,6 +12,8 @@ from fleets import FleetOfOne, Machine
 from harness import CLOCK, JANUARY, chase, command, remove_tree, take_ok
 from running import eventually
 from synced import run_git, tip_of
+
+from cleared.base.programs import own_command
 
 FEBRUARY = chase(("02/04/2025", "GITHUB *PRO", "-4.00"), ("02/05/2025", "CORNER SHOP", "-5.00"))
 
@@ -237,6 +240,27 @@ def test_the_demo_makes_a_whole_fleet(tmp_path: Path, cluster: object, plain_env
         assert done.code == 0, done
         assert done.out.count("All is in order: 508 entries") == 2
         assert command("fleet", "demo", str(folder)).code == 4
+    finally:
+        remove_tree(folder)
+
+
+def test_a_demo_that_cannot_be_made_names_the_cause_and_leaves_nothing(cluster: object) -> None:
+    """PostgreSQL's own user must reach the folder. A file may be half a megabyte there, as on a disk that is full."""
+    folder = Path(tempfile.mkdtemp(prefix="cleared-fleet-test-"))
+    try:
+        folder.chmod(0o755)
+        (folder / "file").touch()
+        (folder / "empty").mkdir()
+        refused = command("fleet", "demo", str(folder / "file"))
+        assert refused.code == 4 and f"{folder}/file is no folder. Choose another" in refused.err
+        limited = ["/bin/sh", "-c", 'ulimit -f 1000; exec "$@"', "sh", *own_command("fleet", "demo")]
+        for name in ("empty", "new"):
+            done = subprocess.run([*limited, folder / name], capture_output=True, text=True, check=False)
+            assert done.returncode == 4 and "Traceback" not in done.stderr, done
+            assert f"could not be used in {folder}/{name}/postgres: initdb ended with 1: could not" in done.stderr
+            assert "File too large. Put that right, or use another folder." in done.stderr
+        assert sorted(path.name for path in folder.iterdir()) == ["empty", "file"]
+        assert not [*(folder / "empty").iterdir()]
     finally:
         remove_tree(folder)
 

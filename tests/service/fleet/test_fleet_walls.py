@@ -244,7 +244,8 @@ def test_what_cannot_be_is_refused_where_it_is_said(fleet: FleetOfOne, tmp_path:
     unit = worker.ok("install", "--concurrency", "4", "--print").out
     assert '"fleet" "worker" "--concurrency" "4"' in unit and f"CLEARED_HOME={worker.home}" in unit
     page = owner.ok("install", "--server", "--port", "8123", "--print").out
-    assert '"fleet" "server" "--port" "8123"' in page
+    assert '"fleet" "server" "--port" "8123"' in page and "Description=cleared fleet server in " in page
+    assert "cleared fleet uninstall.\n" in unit and "cleared fleet uninstall --server.\n" in page
     for name, text in (("worker", unit), ("page", page)):
         (tmp_path / f"{name}.service").write_text(text)
         assert verify_unit(tmp_path / f"{name}.service", tmp_path) == ""
