@@ -111,13 +111,17 @@ def join_fleet(
 def add_workspace(
     name: Annotated[str, typer.Argument(metavar="NAME", help="What the fleet calls it.")],
     url: Annotated[str, typer.Argument(metavar="GIT-URL", help="Where its history is pushed to.")],
-    branch: Annotated[str, typer.Option("--branch", metavar="NAME", help="The branch that is served.")] = "main",
+    branch: Annotated[
+        str | None, typer.Option("--branch", metavar="NAME", help="The branch that is served, at first main.")
+    ] = None,
     spread: Annotated[
-        int, typer.Option("--spread", metavar="SECONDS", min=0, help="Spread its schedules over so long; 0: not.")
-    ] = 0,
+        int | None,
+        typer.Option("--spread", metavar="SECONDS", min=0, help="Spread its schedules over so long; 0: not."),
+    ] = None,
     budget: Annotated[
-        int, typer.Option("--budget", metavar="SECONDS", min=0, help="Processor time a day; 0: as much as it needs.")
-    ] = 0,
+        int | None,
+        typer.Option("--budget", metavar="SECONDS", min=0, help="Processor time a day; 0: as much as it needs."),
+    ] = None,
     rewritten: Annotated[
         bool, typer.Option("--rewritten", help="Its history was rewritten, and counts as it is now.")
     ] = False,
@@ -128,13 +132,15 @@ def add_workspace(
 
     It is cloned here first. Whoever is trusted in this clone is trusted by the workers, so say who is, as with cleared
     trust. Where it is pushed to must forbid that commits are taken back: git config receive.denyNonFastForwards true,
-    and receive.denyDeletes true.
+    and receive.denyDeletes true. Branch, spread and budget stay as they are where they are not named.
     """
     refuse_in_job()
     with open_fleet() as (fleet, database):
         fleet_home.check_name(name)
         fleet_owner.require_owner(fleet)
         address = str(Path(url).absolute()) if Path(url).is_dir() else fleet_home.check_address(url)
+        before = fleet_owner.find_statement(fleet, database, name)
+        branch = branch or (before.branch if before else "main")
         root = fleet_owner.open_desk(name, address, branch, anew=rewritten)
         host = open_host(root)
         require_trusted(host, digest, f"cleared fleet add {name} {url} --digest ", json=json)
@@ -145,8 +151,8 @@ def add_workspace(
             address,
             branch,
             now,
-            spread_seconds=spread,
-            budget_seconds=budget,
+            spread_seconds=spread if spread is not None else before.spread_seconds if before else 0,
+            budget_seconds=budget if budget is not None else before.budget_seconds if before else 0,
             is_rewritten=rewritten,
         )
         is_new = fleet_owner.add_workspace(fleet, database, said, now)

@@ -114,6 +114,15 @@ def open_desk_of(fleet: Fleet, record: WorkspaceRecord) -> Path:
     return open_desk(said.name, said.url, said.branch)
 
 
+def find_statement(fleet: Fleet, database: FleetDatabase, name: str) -> WorkspaceStatement | None:
+    """What the owner has said of a workspace; None where they have not."""
+    with suppress(UsageError, PolicyError):  # there is none, or somebody else wrote it, and it counts nowhere
+        said = read_statement(fleet.owner, database.read_workspace(name).signed, WorkspaceStatement)
+        require_said_of(said, name)
+        return said
+    return None
+
+
 def make_statement(
     host: Host,
     name: str,

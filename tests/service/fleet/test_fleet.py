@@ -186,6 +186,7 @@ def test_a_lost_store_costs_what_was_not_imported_yet(fleet: FleetOfOne, tmp_pat
 
 def test_what_a_workspace_may_use_and_when_it_is_looked_at_are_shown(fleet: FleetOfOne) -> None:
     fleet.add("--spread", "600", "--budget", "1")
+    fleet.add()  # such as for a new colleague: what is not named stays
     fleet.work("one", CLOCK)
     row = fleet.row()
     assert row["spread_seconds"] == 600 and not str(row["due"]).endswith("00:00Z")
@@ -196,6 +197,9 @@ def test_what_a_workspace_may_use_and_when_it_is_looked_at_are_shown(fleet: Flee
     assert "used up" in row["problem"] and row["due"] == "2025-02-11T00:00:00Z"
     fleet.work("one", "2025-02-11T00:00:10Z")
     assert fleet.row()["problem"] == ""
+    fleet.add("--spread", "0")
+    row = fleet.row()
+    assert (row["spread_seconds"], row["budget_seconds"], row["branch"]) == (0, 1, "main")
 
 
 def test_who_asks_while_much_waits_is_told_so(fleet: FleetOfOne, tmp_path: Path) -> None:
