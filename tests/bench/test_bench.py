@@ -6,11 +6,13 @@ Nor are those that start the command again and again, as ``whole_list`` does.
 
 from __future__ import annotations
 
+import shutil
 import sys
 from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
+from browsing import CHROMIUM_NAMES
 from fleets import skip_without_postgres
 
 from bench import __main__ as bench
@@ -117,6 +119,8 @@ def smallest(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_each_figure_can_be_taken(name: str, smallest: None) -> None:
     if name == "fleet_job":
         skip_without_postgres()
+    if name == "slow_line" and not any(map(shutil.which, CHROMIUM_NAMES)):
+        pytest.skip("NO BROWSER: install chromium (apt-get install chromium)")
     assert bench.FIGURES[name](True).measured
 
 
