@@ -5,6 +5,7 @@ A script of the page asks for it by a field, and takes over its address, so that
 
 from __future__ import annotations
 
+from http import HTTPStatus
 from typing import Any, Final
 from urllib.parse import unquote, urlsplit
 
@@ -24,8 +25,10 @@ _OF_A_FORM: Final = (b"content-type", b"content-length", b"transfer-encoding", b
 class OnwardPage(Response):
     """What ``address``, a page of the same server, answers now."""
 
-    def __init__(self, request: Request, address: str) -> None:
+    def __init__(self, request: Request, address: str, *, is_refusal: bool) -> None:
+        """``is_refusal``: whether the page says that the form was not carried out."""
         super().__init__()
+        self._is_refusal = is_refusal
         self._app: Any = request.app
         parts = urlsplit(address)
         self._scope = {name: request.scope[name] for name in _KEPT if name in request.scope} | {
@@ -44,4 +47,9 @@ class OnwardPage(Response):
         async def receive_nothing() -> Message:
             return {"type": "http.request", "body": b"", "more_body": False}
 
-        await self._app(self._scope, receive_nothing, send)
+        async def send_on(message: Message) -> None:
+            if self._is_refusal and message.get("status") == HTTPStatus.OK:
+                message["status"] = HTTPStatus.CONFLICT
+            await send(message)
+
+        await self._app(self._scope, receive_nothing, send_on)

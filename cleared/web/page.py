@@ -82,7 +82,9 @@ def page(handler: Handler) -> Endpoint:
                 response = await run_in_threadpool(_handle, handler, PageRequest(request, site, session, form))
             if response.status_code == 303 and form.get(FIELD):
                 address = response.headers["location"]
-                return OnwardPage(request, address) if address.startswith(f"{session.path}/") else response
+                is_refusal = any(not said.ok for said in session.messages)
+                onward = OnwardPage(request, address, is_refusal=is_refusal)
+                return onward if address.startswith(f"{session.path}/") else response
             return response
         except ClearedError as error:
             return render_error(request, error, site=site, status=404 if isinstance(error, UsageError) else 409)

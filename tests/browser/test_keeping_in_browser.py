@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from browsing import Visit, at_both_widths, find_message
-from harness import Workspace
+from browsing import Visit, at_both_widths, find_message, press
+from harness import Workspace, chase
 from playwright.sync_api import Page, expect
 from receipt_files import make_png
 
@@ -123,3 +123,18 @@ def test_long_values_and_amounts_of_a_chart_stay_on_the_page(
     expect(page.locator("svg text[text-anchor=end]").filter(has_text="-7")).to_be_visible()
     assert page.evaluate(CUT) == []
     assert not page.evaluate(COVERED)
+
+
+@at_both_widths
+def test_the_bank_file_opens_at_the_row(visit: Visit, posted: Workspace, device: dict[str, Any]) -> None:
+    rows = [(f"02/{1 + n // 20:02}/2025", f"SHELL OIL {n:03}", "-7.00") for n in range(300)]
+    posted.drop("fuel.csv", chase(*rows))
+    posted.run("ingest")
+    card = next(each["id"] for each in posted.cards() if "SHELL OIL 280" in each["title"])
+    page = visit.open(f"/queue?card={card}", **device)
+    press(page, "f")
+    expect(page.locator("tr.here")).to_contain_text("SHELL OIL 280")
+    expect(page.locator("tr.here")).to_be_in_viewport()
+    press(page, "Escape")
+    expect(page.locator("#card")).to_have_attribute("data-card", card)
+    visit.assert_clean()

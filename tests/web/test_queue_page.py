@@ -172,6 +172,19 @@ def test_what_was_not_shown_is_not_decided(server: Server, posted: Workspace) ->
     assert "Not done" in answer.text and "is settled" in answer.text and posted.head() == before
 
 
+def test_a_form_that_is_refused_is_answered_so(server: Server) -> None:
+    """PAGE 7: with 409 and in words, where its answer is the next page; no script, and it leads there as ever."""
+    queue = server.get("/queue")
+    fields = [(name, queue.fields(name)[0]) for name in ("token", "card")]
+    fields += [("digest", "0" * 64), ("choice", "confirm")]
+    answer = server.send("POST", "/queue", [*fields, ("at-once", "yes")])
+    assert answer.status == 409 and "has changed since it was shown" in answer.text
+    assert "has changed since it was shown" in server.follow(server.send("POST", "/queue", fields)).text
+    fields[2] = ("digest", queue.fields("digest")[0])
+    done = server.send("POST", "/queue", [*fields, ("at-once", "yes")])
+    assert done.status == 200 and "Confirmed: ACME" in done.text
+
+
 def test_a_choice_that_there_is_not_decides_nothing(server: Server, posted: Workspace) -> None:
     before = posted.head()
     for choice in ("zzz", "", "reject-all"):
