@@ -260,7 +260,7 @@ class YearOfFleet:
         for process in self.running.values():
             process.send_signal(signal.SIGTERM)
         for process in self.running.values():
-            process.wait(60)
+            process.wait(PATIENCE)
         return "".join((machine.home / "said").read_text() for machine in self.machines)
 
     def end_all(self) -> None:
