@@ -21,6 +21,7 @@ from typing import NamedTuple
 import psycopg
 from fleets import Machine, read_owner
 from harness import Workspace, copy_books, here, journal_rows
+from patience import PATIENCE
 from synced import run_git
 from world import World
 
@@ -33,7 +34,7 @@ from cleared.service.fleet.worker import FleetWorker
 from cleared.workspace.location import cleared_home
 
 START = datetime(2025, 2, 10, 6, 0, tzinfo=UTC)
-PATIENCE = "2"
+_WORKER_PATIENCE = "2"
 _STEP = 50
 """After so many jobs of one due time something may go wrong again."""
 STALLED = 300.0
@@ -297,7 +298,7 @@ def run_worker() -> int:
     clock = ClockFile(Path(sys.argv[1]))
     worker._LOOK_SECONDS = 0.1  # type: ignore[misc]  # a jump is seen at once
     try:
-        JumpedWorker(fleet_home.read_fleet(), clock, patience=float(PATIENCE)).run()
+        JumpedWorker(fleet_home.read_fleet(), clock, patience=float(_WORKER_PATIENCE)).run()
     except ClearedError as error:  # the database was away when it began
         print_message(str(error))
         return int(error.exit_code)
