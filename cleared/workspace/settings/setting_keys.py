@@ -199,7 +199,7 @@ def write_value(value: object) -> str:
     """A value for a person to read, as ``config.yaml`` has it: ``true``, a text in quotation marks."""
     if isinstance(value, str):
         return quote_name(value) if value else "empty"
-    return "not set" if value is None else json.dumps(value, ensure_ascii=False)
+    return "not set" if value is None else json.dumps(value, ensure_ascii=False, default=str)
 
 
 @cache
