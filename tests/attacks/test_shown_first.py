@@ -169,7 +169,7 @@ def test_a_pushed_setting_does_not_ride_along_with_ones_own(ws: Workspace, other
         done = ws("config", "approve")
         is_unseen(done, "cleared config approve --digest")
     assert "thresholds.auto_confirm: 0.95 → 0.9\n" in done.err
-    assert "notifications.command: [] → ['/bin/evil']: this machine acts by it   (Mallory <m@ex" in done.err
+    assert 'notifications.command: [] → ["/bin/evil"]: this machine acts by it   (Mallory <m@ex' in done.err
     ws.ok("config", "approve", "thresholds.auto_confirm")
     assert ws.json("config", "get", "thresholds.auto_confirm") == 0.9
     assert ws.json("config", "get", "notifications.command") == []
