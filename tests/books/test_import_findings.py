@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from harness import Workspace, chase, copy_books
+from harness import Workspace, chase, copy_books, refused
 
 ROWS = [(f"{month:02}/03/2025", "GITHUB *PRO", "-4.00") for month in range(1, 5)]
 POST = """
@@ -137,4 +137,59 @@ def test_a_transfer_that_is_decided_side_by_side_is_asked_no_more(ws: Workspace)
     assert ask() == [] and len(ws.json("transfers")["pairs"]) == 1
     ws.ok("queue", "undo")
     assert len(ask()) == 1
+    ws.in_order()
+
+
+PAIRED = "is one side of a transfer already, with"
+
+
+def test_a_side_of_a_transfer_is_no_side_of_another(ws: Workspace) -> None:
+    """By command and by card; what was taken out of its transfer can be paired again, as can a voided one's other."""
+    add_savings(ws)
+    ws.drop("a.csv", chase(("01/20/2025", "TO SAVINGS", "-50.00"), ("01/21/2025", "TO SAVINGS TOO", "-50.00")))
+    ws.drop("savings/b.csv", chase(("01/22/2025", "FROM CHECKING", "50.00")))
+    ws.script(POST)
+    ids = {e["description"]: e["entry_id"] for e in ws.entries()}
+    first, second, into = ids["TO SAVINGS"], ids["TO SAVINGS TOO"], ids["FROM CHECKING"]
+    ws.ok("transfers", "pair", first, into)
+    head = ws.head()
+    ways_back = (f"cleared queue correct {first} --account N", "cleared queue undo")
+    refused(ws("transfers", "pair", second, into), 3, f"{into} {PAIRED} {first}", *ways_back)
+    assert ws.head() == head and [r["balance"] for r in ws.json("journal", "balance", "1090")] == ["0.00"]
+    ws.ok("queue", "correct", first, "--account", "5060")
+    ws.ok("transfers", "pair", second, into)
+    refused(ws("transfers", "pair", first, into), 3, f"{into} {PAIRED} {second}")
+    ws.ok("journal", "void", second, "--reason", "twice")
+    ws.ok("transfers", "pair", first, into)
+    assert [r["balance"] for r in ws.json("journal", "balance", "1090")] == ["0.00"]
+    ws.in_order()
+
+
+def test_of_two_equal_transfers_any_two_sides_are_paired(ws: Workspace) -> None:
+    add_savings(ws)
+    ws.drop("a.csv", chase(("01/20/2025", "OUT 1", "-50.00"), ("01/20/2025", "OUT 2", "-50.00")))
+    ws.drop("savings/b.csv", chase(("01/20/2025", "IN 1", "50.00"), ("01/22/2025", "IN 2", "50.00")))
+    ws.script(POST)
+    ids = {e["description"]: e["entry_id"] for e in ws.entries()}
+    ws.ok("queue", "correct", ids["IN 1"], ids["OUT 1"], ids["OUT 2"], "--account", "1090")
+    ws.ok("transfers", "pair", ids["OUT 1"], ids["IN 2"])
+    assert len(ws.json("transfers")["pairs"]) == 2
+    ws.in_order()
+
+
+def test_a_card_whose_side_is_of_another_transfer_is_settled(ws: Workspace) -> None:
+    add_savings(ws)
+    ws.drop("a.csv", chase(("01/20/2025", "RENT", "-50.00")))
+    ws.drop("savings/b.csv", chase(("01/22/2025", "FROM CHECKING", "50.00")))
+    ws.script(POST)
+    (card,) = (c for c in ws.cards() if c["kind"] == "transfer")
+    ws.drop("c.csv", chase(("01/23/2025", "TO SAVINGS", "-50.00")))
+    ws.script(POST)
+    ids = {e["description"]: e["entry_id"] for e in ws.entries()}
+    ws.ok("transfers", "pair", ids["TO SAVINGS"], ids["FROM CHECKING"])
+    assert not [c for c in ws.cards() if c["kind"] == "transfer"], "RENT waits, and is no transfer"
+    why = f"{ids['FROM CHECKING']} is one side of a transfer with {ids['TO SAVINGS']}"
+    assert ws.json("queue", "show", card["id"])["resolution"] == why
+    ws.ok("queue", "undo")
+    assert len([c for c in ws.cards() if c["kind"] == "transfer"]) == 1
     ws.in_order()
