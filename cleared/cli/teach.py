@@ -6,16 +6,16 @@ import shlex
 import sys
 from collections.abc import Sequence
 from decimal import Decimal
-from typing import Annotated
+from typing import Annotated, Final
 
 import typer
 
 from cleared.base import money
 from cleared.base.errors import Place, UsageError
 from cleared.base.money import currency_exponent
-from cleared.base.short_text import parse_count
+from cleared.base.short_text import list_first, parse_count
 from cleared.base.terminal import count_noun, escape_text, print_json, print_line, print_message, print_table
-from cleared.books.teaching.matched_lines import describe_matches, list_matches
+from cleared.books.teaching.matched_lines import describe_matches, is_like, list_matches
 from cleared.books.teaching.row_limits import RowLimits, is_part
 from cleared.books.teaching.table_listing import list_rows
 from cleared.books.teaching.vendor_teaching import Lesson, propose_removal, propose_vendor
@@ -25,6 +25,9 @@ from cleared.cli.completion import complete_accounts, complete_agents
 from cleared.cli.options import JsonOption, WorkspaceOption, open_host
 from cleared.cli.proposal_output import note_edited
 from cleared.gate.proposals.approval import approve_proposal
+
+_MAX_COMMANDS: Final = 20
+"""Commands that are shown to put waiting entries right."""
 
 
 def teach_vendor(
@@ -187,9 +190,9 @@ def _print_lesson(lesson: Lesson) -> None:
     about = f"{words} ({only})" if only else words
     count = count_noun(len(lesson.lines), "past line has", "past lines have")
     print_line(f"{count} {about}:" if lesson.lines else f"No past line has {about}.")
-    for line in list_matches(lesson.row, lesson.lines):
+    for line in list_matches(lesson.lines):
         print_line(f"  {escape_text(line)}")
-    if (past := describe_matches(lesson.row, lesson.lines)) and not lesson.is_removal:
+    if (past := describe_matches(lesson.lines)) and not lesson.is_removal:
         print_line(past)
     print_line(lesson.difference)
     for doubt in lesson.doubts:
@@ -205,15 +208,36 @@ def _print_done(lesson: Lesson, commit: str) -> None:
 
 def _print_waiting(lesson: Lesson) -> None:
     """What to say to have the entries that wait already put right, too: nothing of the past changes by itself."""
-    waiting = [entry_id for line in lesson.lines for entry_id in line.waiting]
-    others = [i for line in lesson.lines if line.accounts != str(lesson.row.account) for i in line.waiting]
-    if others and not lesson.row.limits.split:
-        print_line(
-            f"Still to decide, in review or: cleared queue correct {' '.join(others)} --account {lesson.row.account} "
-            f"--counterparty {escape_text(shlex.quote(lesson.row.vendor))}"
-        )
-    elif waiting:
-        print_line(f"Still to decide, in review or: cleared queue approve {' '.join(waiting)}")
+    commands = _list_commands(lesson)
+    if len(commands) == 1:
+        print_line(f"Still to decide, in review or: {commands[0]}")
+    elif commands:
+        print_line("Still to decide, in review or:")
+        for command in commands[:_MAX_COMMANDS]:
+            print_line(f"  {command}")
+    more = len(commands) - _MAX_COMMANDS
+    if more > 0:
+        print_line(f"  … and {more} more")
+    if left := [each for line in lesson.lines for each in line.waiting if not each.taught]:
+        print_line(f"Still to decide, in review: {list_first([each.entry_id for each in left], 5)}")
+
+
+def _list_commands(lesson: Lesson) -> list[str]:
+    """The commands that make of the waiting entries what was taught."""
+    account, payee = lesson.row.account, f"--counterparty {escape_text(shlex.quote(lesson.row.vendor))}"
+    waiting = [each for line in lesson.lines for each in line.waiting if each.taught]
+    right, plain, splits = list[str](), list[str](), list[str]()
+    for each in waiting:
+        if is_like(each.parts, each.taught, with_amounts=len(each.taught) > 1):
+            right.append(each.entry_id)
+        elif len(each.taught) == len(each.parts) == 1:
+            plain.append(each.entry_id)
+        else:
+            parts = " ".join(f"{number}={money.format_amount(amount)}" for number, amount in each.taught)
+            splits.append(f"cleared split {each.entry_id} {parts} {payee}")
+    commands = [f"cleared queue correct {' '.join(plain)} --account {account} {payee}"] if plain else []
+    commands += splits
+    return [*commands, f"cleared queue approve {' '.join(right)}"] if right else commands
 
 
 def _lesson_data(lesson: Lesson, commit: str | None) -> dict[str, object]:
@@ -232,8 +256,9 @@ def _lesson_data(lesson: Lesson, commit: str | None) -> dict[str, object]:
                 "amount": str(line.amount),
                 "description": line.description,
                 "accounts": line.accounts,
-                "otherwise": line.is_otherwise(lesson.row),
-                "waiting": list(line.waiting),
+                "otherwise": line.is_otherwise,
+                "fits": bool(line.taught),
+                "waiting": [each.entry_id for each in line.waiting],
             }
             for line in lesson.lines
         ],

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterator
 from decimal import Decimal
 from itertools import pairwise
@@ -97,6 +98,65 @@ def test_b32_what_it_would_have_booked_otherwise_comes_first(posted: Workspace) 
         "  2025-02-04  -5.00  5070  COFFEE 3",
         "It would have booked 3 past lines, 1 otherwise than they are booked.",
     ]
+
+
+UBER = chase(("02/05/2025", "UBER TRIP", "-20.00"), ("02/06/2025", "UBER TRIP", "-10.01"))
+
+
+def shown_commands(said: str) -> list[list[str]]:
+    """The commands that ``teach`` shows for what waits, as their words."""
+    _, _, rest = said.partition("Still to decide, in review or:")
+    return [shlex.split(line)[1:] for line in rest.split("\n") if line.strip().startswith("cleared ")]
+
+
+def test_b32_what_waits_is_put_right_as_taught_by_the_commands_that_are_shown(posted: Workspace) -> None:
+    """Of two lines each its own amounts; the agent goes on so."""
+    posted.drop("february.csv", UBER)
+    posted.run("ingest")
+    said = posted.ok("teach", "UBER", "5050", "--split", "3200=40%", "--vendor", "A driver", "--yes").out
+    assert "2 entries would have gone to 5050 and 3200, 2 cards fewer" in said
+    commands = shown_commands(said)
+    assert [command[:4] for command in commands] == [
+        ["split", "2025-02-001", "3200=8.00", "5050=12.00"],
+        ["split", "2025-02-002", "3200=4.00", "5050=6.01"],
+    ]
+    for command in commands:
+        posted.ok(*command)
+    posted.drop("march.csv", chase(("03/05/2025", "UBER TRIP 3", "-20.00")))
+    posted.run("ingest")
+    (entry,) = posted.entries("--month", "2025-03")
+    assert {line["account_id"] for line in entry["lines"]} == {1010, 3200, 5050}
+    posted.in_order()
+
+
+def test_b32_parts_that_do_not_fit_are_said(posted: Workspace) -> None:
+    posted.drop("february.csv", UBER)
+    posted.run("ingest")
+    said = posted.ok("teach", "UBER", "5050", "--split", "5150=15.00", "--yes").out
+    assert "  2025-02-06  -10.01  5030  UBER TRIP  (the parts do not fit)\n" in said
+    assert "The parts do not fit 1 past line: a person is asked about such." in said
+    assert "1 entry would have gone to 5050 and 5150, 1 would have waited at 5050, as the parts do not fit" in said
+    assert "cleared split 2025-02-001 5150=15.00 5050=5.00 --counterparty Uber\n" in said
+    assert said.endswith("Still to decide, in review: 2025-02-002\n")
+
+
+def test_b32_what_waits_split_goes_to_one_account_as_taught(posted: Workspace) -> None:
+    posted.ok("teach", "UBER", "5050", "--split", "3200=40%", "--yes")
+    posted.put(
+        "agents/ingest.py", posted.read("agents/ingest.py").replace('5050, 0.99, {"split"', '5050, 0.50, {"split"')
+    )
+    posted.commit("agents/ingest.py", *posted.approve("agents/ingest.py"))
+    posted.drop("february.csv", UBER)
+    posted.run("ingest")
+    waiting = {entry["status"] for entry in posted.entries("--month", "2025-02")}
+    assert waiting == {"pending-review"}
+    same = posted.ok("teach", "UBER", "5050", "--split", "3200=40%", "--yes").out
+    assert "or: cleared queue approve 2025-02-001 2025-02-002\n" in same
+    for command in shown_commands(posted.ok("teach", "UBER", "5070", "--yes").out):
+        posted.ok(*command)
+    assert {each[0] for each in booked(posted).values()} == {"user-corrected"}
+    assert [row["balance"] for row in posted.json("journal", "balance", "5070")] == ["30.01"]
+    posted.in_order()
 
 
 def test_b32_an_earlier_starter_gets_room_for_limits_with_its_table(posted: Workspace) -> None:

@@ -18,6 +18,7 @@ from typing import Final
 
 from msgspec import Struct
 
+from cleared.base import money
 from cleared.books.ledger.bank_lines import normalise_description
 from cleared.books.teaching.row_limits import NO_LIMITS, RowLimits, read_limits
 from cleared.sandbox.finding import Finding
@@ -42,6 +43,20 @@ class VendorRow(Struct, frozen=True):
     def fits(self, description: str, amount: Decimal, bank: int) -> bool:
         """Whether it is about a bank line. ``amount``: negative is money out; ``bank``: its account in the books."""
         return self.limits.fits(amount, bank) and contains_words(description, self.words)
+
+    def divide(self, amount: Decimal, places: int) -> tuple[tuple[int, Decimal], ...]:
+        """What goes to which account of an amount, as the starter has it: first what the split names, then the rest.
+        Empty where the parts do not fit: then a person is asked. ``places``: of the currency."""
+        rest, parts = abs(amount), list[tuple[int, Decimal]]()
+        for account, said in self.limits.split:
+            share = Decimal(said.removesuffix("%"))
+            part = money.allocate(abs(amount), [share, 100 - share], places)[0] if said.endswith("%") else share
+            parts.append((account, part))
+            rest -= part
+        parts.append((self.account, rest))
+        if self.limits.split and any(part <= 0 for _, part in parts):
+            return ()
+        return tuple((account, part if amount > 0 else -part) for account, part in parts)
 
     def is_same_rule(self, other: VendorRow) -> bool:
         """Whether both are about the same lines, whatever becomes of those."""

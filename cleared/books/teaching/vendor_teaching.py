@@ -9,6 +9,7 @@ from typing import Any, Final
 from msgspec import Struct
 
 from cleared.base.errors import Place, UsageError
+from cleared.base.short_text import join_words
 from cleared.base.terminal import count_noun
 from cleared.books.ledger.bank_lines import normalise_description
 from cleared.books.ledger.staged_journal import Books
@@ -234,8 +235,13 @@ def _is_expected(change: _Change, entry: Mapping[str, Any]) -> bool:
     accounts = (entry["after"] or {}).get("accounts")
     if accounts is None or change.is_removal:
         return True
-    numbers = {int(part.partition(":")[0]) for part in str(accounts).split()}
+    numbers = _account_numbers(entry)
     return row.account in numbers and numbers <= row_accounts(row) | set(change.banks)
+
+
+def _account_numbers(entry: Mapping[str, Any]) -> set[int]:
+    """The accounts that a difference leaves an entry at."""
+    return {int(part.partition(":")[0]) for part in str(entry["after"]["accounts"]).split()}
 
 
 def _describe_difference(change: _Change, history: Mapping[str, Any]) -> str:
@@ -243,13 +249,20 @@ def _describe_difference(change: _Change, history: Mapping[str, Any]) -> str:
     left_out = f" {describe_not_comparable(history['not_comparable'])}" if history["not_comparable"] else ""
     if not runs:
         return f"There are no past runs to compare with.{left_out}"
-    moved = sum(1 for e in history["entries"] if (e["after"] or {}).get("accounts") is not None)
-    where = "elsewhere" if change.is_removal else f"to {change.row.account}"
-    text = f"Over {count_noun(runs, 'past run')}: {count_noun(moved, 'entry', 'entries')} would have gone {where}"
+    moved = [e for e in history["entries"] if (e["after"] or {}).get("accounts") is not None]
+    alone = {change.row.account}
+    splits = bool(change.row.limits.split) and not change.is_removal
+    odd = sum(1 for e in moved if splits and _account_numbers(e) - set(change.banks) == alone)
+    accounts = [str(change.row.account), *(str(number) for number, _ in change.row.limits.split)]
+    where = "elsewhere" if change.is_removal else f"to {join_words(accounts)}"
+    gone = count_noun(len(moved) - odd, "entry", "entries")
+    text = f"Over {count_noun(runs, 'past run')}: {gone} would have gone {where}"
+    if odd:
+        text += f", {odd} would have waited at {change.row.account}, as the parts do not fit"
     cards = history["before"].get("cards", 0) - history["after"].get("cards", 0)
     if cards:
         text += f", {count_noun(abs(cards), 'card')} {'fewer' if cards > 0 else 'more'}"
-    rest = len(history["entries"]) - moved
+    rest = len(history["entries"]) - len(moved)
     surer = "less sure" if change.is_removal else "surer"
     others = f"{rest} more would only be {surer}" if rest else "nothing else changes"
     return f"{text}; {others}.{left_out}"

@@ -119,7 +119,7 @@ def ask_about_lesson(
     app: App[Any], lesson: Lesson, submit: Callable[[ActionRequest], None], tell: Callable[[str], None]
 ) -> None:
     """Show the past lines of a taught vendor and what the change would have done; Enter makes it live."""
-    lines = [rendering.cut_text(line, 72) for line in list_matches(lesson.row, lesson.lines, 200)]
+    lines = [rendering.cut_text(line, 72) for line in list_matches(lesson.lines, 200)]
     title = f"Always {rendering.cut_text(lesson.row.words, 30)} → {lesson.row.account}"
     body = Text("\n".join([lesson.difference, "", *lines]))
 

@@ -196,7 +196,7 @@ class PlainReview:
 
     def _offer_lesson(self, lesson: Lesson) -> None:
         """Show what a taught vendor would have changed, and make it live if Enter is pressed."""
-        for line in list_matches(lesson.row, lesson.lines):
+        for line in list_matches(lesson.lines):
             self._tell(f"  {escape_text(line)}")
         if self._read_line("Enter approves it, anything else leaves it as a card: "):
             self._tell(f"{lesson.proposal.id} waits as a card.")
