@@ -83,12 +83,10 @@ def refuse_future_rows(shown: str, statements: Iterable[Statement], today: date 
         )
 
 
-def find_first_and_last_row(all_rows: Sequence[BankRow]) -> tuple[Any, Any]:
-    """First and last posted row in time; banks write files in either direction."""
+def order_in_time(all_rows: Sequence[BankRow]) -> list[BankRow]:
+    """The posted rows as they happened; banks write files in either direction."""
     rows = [row for row in all_rows if row.state == "posted"]
-    if not rows:
-        return None, None
-    return (rows[-1], rows[0]) if _is_newest_first(rows) else (rows[0], rows[-1])
+    return rows[::-1] if len(rows) > 1 and _is_newest_first(rows) else rows
 
 
 def _is_newest_first(rows: list[Any]) -> bool:
@@ -108,13 +106,8 @@ def _count_balance_breaks(rows: list[Any]) -> int:
 
 def find_balance_gaps(all_rows: Sequence[BankRow]) -> list[tuple[str, str, Decimal]]:
     """``(day, next day, amount missing)`` wherever the running balance does not follow from the row before."""
-    rows = [row for row in all_rows if row.state == "posted"]
-    if not rows:
-        return []
-    if _is_newest_first(rows):
-        rows = rows[::-1]
     gaps = []
-    for a, b in itertools.pairwise(rows):
+    for a, b in itertools.pairwise(order_in_time(all_rows)):
         if a.balance is not None and b.balance is not None and a.balance + b.amount != b.balance:
             gaps.append((str(a.posted_date), str(b.posted_date), b.balance - a.balance - b.amount))
     return gaps
@@ -148,7 +141,8 @@ def find_end_balances(file: ImportFile) -> tuple[Balance | None, Balance | None]
     A closing balance of a day after the statement's last may count rows that the file does not have (some banks state
     that of the day of the download): it stands for the end only where the statement states its beginning, too.
     """
-    first, last = find_first_and_last_row(file.rows)
+    rows = order_in_time(file.rows)
+    first, last = (rows[0], rows[-1]) if rows else (None, None)
     statement = file.statements[-1]
     opening, closing = file.statements[0].opening, statement.closing
     if closing is not None and opening is None:
@@ -211,36 +205,68 @@ def check_currency(shown: str, statements: Sequence[Statement], account: BankAcc
 
 
 def identify_by_balance(
-    account: str, rows: Sequence[BankRow], find_known: Callable[[BankRow, str], BankLine | None]
+    account: str,
+    rows: Sequence[BankRow],
+    find_known: Callable[[BankRow, str], BankLine | None],
+    is_other: Callable[[BankRow, BankLine], bool],
 ) -> list[tuple[BankRow, int, str]]:
     """Each row with its occurrence and line id, in file order.
 
     Equal rows count in file order, but a file that begins in between would take one for another: the row with the
-    balance of a line that is known is this line. ``find_known``: the line of an id, if there is one.
+    balance of a line that is known is this line, and a line that is another one for sure is none of the file's rows.
+    ``find_known``: the line of an id, if there is one; ``is_other``: whether it is another one than a row.
     """
     identified = identify_rows(account, rows)
-    for places in _group_equal_rows(account, identified):
-        identities = [identified[at][1:] for at in places]
-        free, left = list(places), []
-        for identity in identities:
-            known = find_known(rows[places[0]], identity[1])
+    for places in _group_doubtful_rows(account, identified, find_known):
+        row, free = rows[places[0]], dict.fromkeys(places)
+        stated: dict[Decimal | None, list[int]] = {}
+        for at in reversed(places):
+            stated.setdefault(rows[at].balance, []).append(at)
+        left: list[tuple[int, str]] = []
+        for occurrence in itertools.count(1):
+            identity = occurrence, make_line_id(account, row, occurrence)
+            known = find_known(row, identity[1])
             balance = known.balance_after if known is not None else None
-            same = next((at for at in free if balance is not None and rows[at].balance == balance), None)
-            if same is None:
-                left.append(identity)
-            else:
-                free.remove(same)
+            if balance is not None and stated.get(balance):
+                same = stated[balance].pop()
+                del free[same]
                 identified[same] = (rows[same], *identity)
-        for at, identity in zip(free, left, strict=True):
+            elif known is None or not is_other(row, known):
+                left.append(identity)
+            if known is None and len(left) >= len(free):
+                break
+        for at, identity in zip(free, left, strict=False):
             identified[at] = (rows[at], *identity)
     return identified
 
 
-def _group_equal_rows(account: str, identified: Sequence[tuple[BankRow, int, str]]) -> list[list[int]]:
-    """The places of rows that are equal but for the balance which they state, in file order."""
+def has_line(account: str, find_known: Callable[[BankRow, str], BankLine | None], row: BankRow) -> bool:
+    """Whether one of the known lines that are equal to a row states its balance, too."""
+    for occurrence in itertools.count(1):
+        known = find_known(row, make_line_id(account, row, occurrence))
+        if known is None or known.balance_after == row.balance:
+            return known is not None
+    raise AssertionError("counting has no end")
+
+
+def _group_doubtful_rows(
+    account: str,
+    identified: Sequence[tuple[BankRow, int, str]],
+    find_known: Callable[[BankRow, str], BankLine | None],
+) -> list[list[int]]:
+    """The places of rows that are equal but for the balance which they state, in file order: of several, and of single
+    ones whose line states another balance, or another day."""
     groups: dict[str, list[int]] = {}
-    for at, (row, occurrence, _) in enumerate(identified):
-        if occurrence > 1 and row.balance is not None:
+    for at, (row, occurrence, line_id) in enumerate(identified):
+        if row.balance is None and not row.bank_id:
+            continue
+        if occurrence > 1:
             groups.setdefault(make_line_id(account, row, 1), []).append(at)
-    firsts = {line_id: at for at, (_, _, line_id) in enumerate(identified) if line_id in groups} if groups else {}
+            continue
+        known = find_known(row, line_id)
+        if known is not None and (known.balance_after, known.posted_date) != (row.balance, row.posted_date):
+            groups.setdefault(line_id, [])
+    if not groups:
+        return []
+    firsts = {line_id: at for at, (_, _, line_id) in enumerate(identified) if line_id in groups}
     return [[firsts[first], *others] for first, others in groups.items()]

@@ -10,6 +10,8 @@ import itertools
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from datetime import date
+from functools import cache, partial
+from operator import attrgetter
 from pathlib import Path
 from typing import Any, Final
 
@@ -25,10 +27,11 @@ from cleared.books.importing.bank_file import (
     check_currency,
     find_covered_days,
     find_end_balances,
+    has_line,
     identify_by_balance,
     refuse_future_rows,
 )
-from cleared.books.importing.file_cards import AFTER_UNDO, AS_OTHER_FORMAT, StageCard, describe_line
+from cleared.books.importing.file_cards import AFTER_UNDO, AS_OTHER_FORMAT, StageCard, describe_line, describe_repeat
 from cleared.books.importing.folder_listing import list_names, refuse_bad_name
 from cleared.books.importing.held_rows import (
     describe_early_row,
@@ -41,6 +44,7 @@ from cleared.books.importing.held_rows import (
     refuse_early_file,
     refuse_late_file,
 )
+from cleared.books.importing.joined_files import JoinedFile
 from cleared.books.ledger.bank_lines import BankLine, ImportRecord, make_bank_line
 from cleared.books.ledger.bank_row import BankRow
 from cleared.books.ledger.staged_bank_lines import BankBook
@@ -183,22 +187,30 @@ class ImportSession:
     def _separate_duplicates(self, file: ImportFile) -> None:
         """Sort the file's rows into new ones, pending ones, and repetitions of known bank lines."""
         account = file.account.id
-        has_ids = any(row.bank_id for row in file.rows)
-        known_ids: dict[str, list[BankLine]] = {}
-        if has_ids:
-            for line in self.bank.scan_account_lines(account, with_released=True):
-                if line.bank_id:
-                    known_ids.setdefault(line.bank_id, []).append(line)
-        opened = {line.line_id: line for files in self.opened.values() for other in files for line in other.new}
+        known_ids: dict[str, BankLine] = {}
+        if any(map(attrgetter("bank_id"), file.rows)):
+            lines = self.bank.scan_account_lines(account, with_released=True)
+            known_ids = {line.line_id: line for line in lines if line.bank_id}
+        opened: dict[str, BankLine] = {}
+        for other in itertools.chain.from_iterable(self.opened.values()):
+            for line in other.new if other.account.id == account else ():
+                opened.setdefault(line.line_id, line)
 
         def find_known(row: BankRow, line_id: str) -> BankLine | None:
             month = self.bank.read_month(account, row.posted_date.isoformat()[:7])
-            return month.get(line_id) or opened.get(line_id)
+            return month.get(line_id) or known_ids.get(line_id) or opened.get(line_id)
 
-        for row, occurrence, line_id in check_deadline(identify_by_balance(account, file.rows, find_known)):
-            earlier = self.bank.read_month(account, row.posted_date.isoformat()[:7]).get(line_id)
-            if earlier is None and row.bank_id:
-                earlier = next((line for line in known_ids.get(row.bank_id, ()) if line.line_id == line_id), None)
+        def list_lines(first: date, last: date) -> Iterable[BankLine]:
+            return (*self.bank.iter_lines_between(account, first, last), *opened.values())
+
+        @cache
+        def join() -> JoinedFile:
+            return JoinedFile(file.rows, partial(has_line, account, find_known), list_lines)
+
+        identified = identify_by_balance(account, file.rows, find_known, lambda row, line: join().is_other(row, line))
+        for row, occurrence, line_id in check_deadline(identified):
+            month = self.bank.read_month(account, row.posted_date.isoformat()[:7])
+            earlier = month.get(line_id) or known_ids.get(line_id)
             if earlier is not None and earlier.line_id in self.bank.released_line_ids:
                 if earlier.file_sha256 != file.sha256:
                     file.released.append((row.row, line_id, AFTER_UNDO))
@@ -206,9 +218,7 @@ class ImportSession:
             if earlier is None and line_id in self.bank.new_lines:
                 earlier = self.bank.new_lines[line_id][1]
             if earlier is not None:
-                differs = None not in (earlier.balance_after, row.balance) and earlier.balance_after != row.balance
-                note = "another running balance" if differs else ""
-                file.duplicates.append((row.row, line_id, note))
+                file.duplicates.append((row.row, line_id, describe_repeat(earlier, row.balance)))
                 continue
             line = make_bank_line(row, occurrence, line_id, file.sha256, self.config.business.currency)
             (file.pending if row.state == "pending" else file.new).append(line)
@@ -231,9 +241,9 @@ class ImportSession:
             file.is_in_run = True
             # Another file of this run may have said the same meanwhile.
             fresh = [line for line in file.new if line.line_id not in self.bank.new_lines]
-            file.duplicates += [
-                (line.row, line.line_id, "") for line in file.new if line.line_id in self.bank.new_lines
-            ]
+            for line in (each for each in file.new if each.line_id in self.bank.new_lines):
+                note = describe_repeat(self.bank.new_lines[line.line_id][1], line.balance_after)
+                file.duplicates.append((line.row, line.line_id, note))
             file.new = fresh
             currency = file.account.currency or self.config.business.currency
             self._hold_rows(file, lambda line: describe_foreign_row(line, currency))

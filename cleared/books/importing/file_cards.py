@@ -62,6 +62,12 @@ def stage_overlap(file: ImportFile, before: list[ImportRecord], bank: BankBook, 
     )
 
 
+def describe_repeat(earlier: BankLine, balance: Decimal | None) -> str:
+    """Why a row that is left out, as the line came before, may be another one all the same; empty: nothing says so."""
+    differs = None not in (earlier.balance_after, balance) and earlier.balance_after != balance
+    return "another running balance" if differs else ""
+
+
 def describe_line(line: BankLine) -> str:
     """A bank line in a sentence."""
     return f"{line.posted_date} {money.format_amount(line.amount)} {line.description[:80]!r}"
