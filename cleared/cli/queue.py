@@ -88,18 +88,19 @@ def show_card(
     from cleared.gate.proposals.shown_proposal import read_shown_proposal
     from cleared.review.branch_text import read_branch_sections
     from cleared.review.card_details import card_fields, detail_tables
+    from cleared.review.explanation import read_successor
     from cleared.review.queue_cards import read_card
     from cleared.review.suggested_choices import list_suggestions
 
     host = open_host(workspace)
     data = read_card(host, card)
     data["suggestions"] = list_suggestions(host, data["id"]) if data["status"] == "open" else []
+    data["replaced_by"] = read_successor(host, data["entry_id"]) if data["status"] != "open" else None
     if json:
         print_json(data)
         return
-    suggested = [("suggested", f"{each['label']}: {each['evidence']}") for each in data["suggestions"]]
     folder = data["details"].pop("proposal", "") if data["details"].pop("says", None) else ""
-    print_fields([*card_fields(data), *suggested])
+    print_fields([*card_fields(data), *(("suggested", f"{s['label']}: {s['evidence']}") for s in data["suggestions"])])
     if folder:
         print_sections([part for part in read_shown_proposal(host, folder).card if not part.is_code])
     for section in (*detail_tables(data["details"]), *read_branch_sections(host, data["details"])):

@@ -52,6 +52,7 @@ def card_fields(card: Mapping[str, Any]) -> list[tuple[str, str]]:
             if is_open
             else f"{card['status']}: {card['resolution']}, by {card['resolved_by']} at {card['resolved_at']}",
         ),
+        ("in its place", card.get("replaced_by")),
         ("cannot be decided", card["held"]),
         ("first of two", f"{first['by']} decided {first['says']} ({first['at']})" if first and is_open else None),
         (

@@ -52,7 +52,7 @@ class Explanation(Struct, frozen=True):
 
     data: dict[str, Any]
     """All of it as plain data: the facts of its domain, ``commit``, run or decision, the record that it ``restores``,
-    and later ``decisions``."""
+    the one that it was ``replaced_by``, and later ``decisions``."""
     words: Sequence[tuple[str, str]]
     """The domain's facts for people: labels and texts."""
 
@@ -85,9 +85,20 @@ def explain_record(host: Host, name: str) -> Explanation:
             },
             **_run_origin(host, repo, commit, _Maker(review, origin.record_id)),
             "restores": origin.restores or None,
+            "replaced_by": origin.successor or None,
             "decisions": _later_decisions(host, repo, review, origin, removal),
         }
         return Explanation(data, origin.words)
+
+
+def read_successor(host: Host, name: str | None) -> str | None:
+    """The record that stands in the place of one that does not stand any more, where there is such."""
+    if not name:
+        return None
+    with host.open_for_reading() as repo:
+        head = Snapshot(repo, repo.read_head())
+        traced = (review.trace_record(host, head, name) for review in load_reviews().values())
+        return next((origin.successor or None for origin in traced if origin is not None), None)
 
 
 def find_making_commit(host: Host, repo: Repository, place: RecordPlace | None) -> history.CommitInfo | None:

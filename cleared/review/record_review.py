@@ -62,6 +62,8 @@ class RecordOrigin(Struct, frozen=True):
     """Of what took the record away, where the commit of that may be about many and not name it."""
     restores: str = ""
     """The record in whose place it stands again, since a decision about that was taken back."""
+    successor: str = ""
+    """The record that stands in its place now, where it does not stand any more."""
 
 
 class CorrectedRecord(Struct, frozen=True):

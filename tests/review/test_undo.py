@@ -266,3 +266,31 @@ def test_a_correction_comes_back_to_the_entry_that_stands(posted: Workspace) -> 
     assert posted.json("journal", "balance", "5060")[0]["balance"] == "0.00"
     assert posted.json("journal", "balance", "5010")[0]["balance"] == "45.10"
     posted.in_order()
+
+
+def test_the_entry_that_an_undo_brought_back_is_named_for_the_old_one(posted: Workspace) -> None:
+    """By whatever refuses the voided one, by its card, and where it is explained; whatever came before the undo."""
+    (card,) = (c["id"] for c in posted.cards() if c["entry_id"] == FOUR)
+    old = FOUR
+    for words in (["--account", "5060"], ["--date", "2025-01-20"]):  # the second brings back what the first had
+        posted.ok("queue", "correct", old, *words)
+        posted.ok("queue", "undo")
+        (waiting,) = (c["entry_id"] for c in posted.cards() if c["title"].endswith("COFFEE"))
+        remedy = f"Decide about {waiting}, which took its place."
+        for decision in (
+            ["queue", "correct", FOUR, "--account", "5060"],
+            ["queue", "approve", FOUR],
+            ["split", FOUR, "5060=3.00", "5070=1.50"],
+            ["transfers", "pair", FOUR, TWO],
+        ):
+            refused(posted(*decision), 3, f"{FOUR} is voided", remedy)
+        assert f"in its place  {waiting}\n" in posted.ok("why", FOUR).out
+        assert posted.json("why", FOUR)["replaced_by"] == waiting
+        assert posted.json("why", waiting)["replaced_by"] is None
+        assert posted.json("queue", "show", card)["replaced_by"] == waiting
+        assert f"in its place  {waiting}\n" in posted.ok("queue", "show", FOUR).out
+        old = waiting
+    posted.ok("journal", "void", old, "--reason", "no")
+    refused(posted("queue", "approve", FOUR), 3, "No entry took its place.")
+    assert posted.json("queue", "show", card)["replaced_by"] is None
+    posted.in_order()

@@ -24,7 +24,7 @@ from cleared.books.decisions.entry_amending import list_amendments, stage_amendm
 from cleared.books.decisions.split_parts import refuse_odd_parts
 from cleared.books.ledger import corrections
 from cleared.books.ledger.bank_lines import BankLine
-from cleared.books.ledger.chains import CORRECTS, REPLACES, date_tags
+from cleared.books.ledger.chains import CORRECTS, REPLACES, RESTORES, date_tags
 from cleared.books.ledger.corrections import effective_legs, find_corrections, make_leg
 from cleared.books.ledger.entry import KIND, ZERO, Entry, Leg, entry_to_json, find_amount_fault
 from cleared.books.ledger.posting import post_entry
@@ -33,9 +33,6 @@ from cleared.books.ledger.voided_lines import unmatch_entries
 from cleared.books.staged_books import books_of
 from cleared.changes.decisions.shown_cards import digest_shown, refuse_changed_record
 from cleared.primitives.context import Context
-
-_MAX_STEPS: Final = 20
-"""An entry can be posted again and again; tags that were written by hand may lead round in a circle."""
 
 
 class Correction(Struct, frozen=True):
@@ -144,7 +141,7 @@ def decidable_entry(context: Context, entry_id: str) -> Entry:
     """An entry that can be decided about. Raises ``PrimitiveError`` for none, ``PolicyError`` for a voided one."""
     entry = books_of(context).books.get_entry(entry_id)
     if entry.status == "voided":
-        successor = _find_successor(books_of(context).books, entry_id)
+        successor = find_successor(books_of(context).books, entry.entry_id)
         raise PolicyError(
             f"{entry.entry_id} is voided",
             place=Place(field="entry_id"),
@@ -153,16 +150,18 @@ def decidable_entry(context: Context, entry_id: str) -> Entry:
     return entry
 
 
-def _find_successor(books: Books, entry_id: str) -> str:
-    """The entry that stands in the place of one that was voided and posted again; empty where there is none."""
-    for _ in range(_MAX_STEPS):
-        later = [books.get_entry(i) for i in books.chains.find_linked(entry_id, REPLACES)]
-        if not later:
-            return ""
-        standing = [e.entry_id for e in later if e.status != "voided"]
-        if standing:
+def find_successor(books: Books, entry_id: str) -> str:
+    """The entry that stands in the place of one that was voided: it was posted again as another one, or is back since
+    a decision was undone. Empty where there is none."""
+    seen, waiting = {entry_id}, [entry_id]
+    while waiting:
+        each = waiting.pop()
+        links = (i for mark in (REPLACES, RESTORES) for i in books.chains.find_linked(each, mark))
+        later = [books.get_entry(i) for i in links if i not in seen]
+        if standing := [entry.entry_id for entry in later if entry.status != "voided"]:
             return standing[-1]
-        entry_id = later[-1].entry_id
+        seen.update(entry.entry_id for entry in later)  # tags that were written by hand may lead round in a circle
+        waiting += [entry.entry_id for entry in later]
     return ""
 
 

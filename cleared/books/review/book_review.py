@@ -18,7 +18,7 @@ from cleared.books.card_kinds import ADJUSTMENT, ENTRY, LINE, RECEIPT, TRANSFER
 from cleared.books.decision_effects import entry_weight
 from cleared.books.decisions.adjusting_entries import read_adjustment
 from cleared.books.decisions.entry_amending import describe_changes
-from cleared.books.decisions.entry_correction import Correction, non_bank_legs, read_correction
+from cleared.books.decisions.entry_correction import Correction, find_successor, non_bank_legs, read_correction
 from cleared.books.decisions.transfer_pairing import pair_entries, settle_decided_transfers
 from cleared.books.index.journal_index import open_index
 from cleared.books.ledger.chains import RESTORES, list_links
@@ -225,13 +225,15 @@ def trace_entry(host: Host, snapshot: Snapshot, name: str) -> RecordOrigin | Non
         "receipts": _list_receipts(host, bank, entry),
     }
     reversal = _find_reversal(books, entry)
+    successor = find_successor(books, entry.entry_id) if entry.status == "voided" else ""
     return RecordOrigin(
         entry.entry_id,
         locate_entry(host.layout, entry),
         facts,
-        _put_in_words(facts),
+        _put_in_words(facts, successor),
         locate_entry(host.layout, reversal) if reversal is not None else None,
         next((target for mark, target in list_links(entry.tags) if mark == RESTORES), ""),
+        successor,
     )
 
 
@@ -279,7 +281,7 @@ def _find_reversal(books: Books, entry: Entry) -> Entry | None:
     return next(reversals, None)
 
 
-def _put_in_words(facts: dict[str, Any]) -> list[tuple[str, str]]:
+def _put_in_words(facts: dict[str, Any], successor: str) -> list[tuple[str, str]]:
     entry, line = facts["entry"], facts["bank_line"]
     legs = "\n".join(
         f"{x['account_id']}  {x['debit'] if Decimal(x['debit']) else '-' + x['credit']}" for x in entry["lines"]
@@ -289,6 +291,8 @@ def _put_in_words(facts: dict[str, Any]) -> list[tuple[str, str]]:
         ("legs", legs),
         ("status", entry["status"]),
     ]
+    if successor:
+        words.append(("in its place", successor))
     if line:
         text = f"{line['file']}, row {line['row']}: {line['date']} {line['amount']} {line['text']}"
         words.append(("bank line", text))
