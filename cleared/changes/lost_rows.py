@@ -305,7 +305,8 @@ def _compare_rows(layout: Layout, repo: Repository, tip: str, start: str | None,
     # A row that was edited in a later commit is not lost; `check` asks who edited it.
     edited = {_row_identity(each) for each in has} if is_ancestor else set()
     names: dict[str, list[str]] = {kind: [] for kind in (each.key for each in rows.kinds)}
-    for row, name in had:
+    there = set(has)
+    for row, name in sorted(had, key=there.__contains__):  # of equal rows those are lost whose ids are not there
         if wanted[row] > 0 and _row_identity((row, name)) not in edited:
             wanted[row] -= 1
             if name not in names[row[0]]:

@@ -156,3 +156,18 @@ def test_the_wall_is_what_stops_it(books: Workspace, monkeypatch: pytest.MonkeyP
     monkeypatch.undo()
     assert ws.entries()[-1]["description"] == "STAPLES"
     assert ws.entries()[-1]["entry_id"] < taken["entry_id"]
+
+
+def test_of_equal_rows_the_one_that_is_gone_is_named(ws: Workspace) -> None:
+    ws.drop("one.csv", chase(("01/06/2025", "COFFEE", "-4.50")))
+    ws.run("ingest")
+    ws.drop("two.csv", chase(("01/06/2025", "COFFEE", "-4.50"), ("01/06/2025", "COFFEE", "-4.50")))
+    ws.run("ingest")
+    first, second = (e["entry_id"] for e in ws.entries())
+    ws.git("reset", "-q", "--hard", "HEAD~1")
+    assert f"the branch has lost 1 entry ({second})" in ws("journal", "list").err
+    assert [e["entry_id"] for e in ws.entries()] == [first]
+    asked = ws("recover", "--forget").err + ws("recover", "--forget").out
+    assert second in asked and first not in asked
+    ws.ok("recover")
+    assert [e["entry_id"] for e in ws.entries()] == [first, second]
