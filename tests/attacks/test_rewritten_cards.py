@@ -144,6 +144,8 @@ def test_it_would_be_if_nobody_asked_who_opened_the_card(posted: Workspace, monk
     monkeypatch.setenv("CLEARED_CLOCK", "2025-03-02T06:00:00Z")
     switch_off(monkeypatch)
     monkeypatch.setattr("cleared.books.decisions.period_closing.find_doubt", lambda *_: "")
+    refused(posted(*CLOSE), 3, "missing: checking: on 2025-02-03", "--despite")
+    monkeypatch.setattr("cleared.books.decisions.period_closing.list_missing", lambda *_, **__: ())
     posted.ok(*CLOSE)
 
 

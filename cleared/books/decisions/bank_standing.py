@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from datetime import date, timedelta
 from decimal import Decimal
 from typing import Any, Final, NamedTuple
@@ -97,13 +97,21 @@ def _digest_facts(host: Host, snapshot: Snapshot, months: Iterable[str]) -> str:
 def make_bank_standing(host: Host, index: JournalIndex, bank: BankBook) -> BankStanding:
     """The same from the files themselves."""
     accounts, openings = [], []
+    for account, facts, is_shared in iter_bank_facts(host, index, bank):
+        accounts.append(_describe_account(account, facts, bank, is_shared=is_shared))
+        openings += _find_opening(account, facts, host.decimal_places, is_shared=is_shared)
+    return BankStanding(accounts, openings)
+
+
+def iter_bank_facts(
+    host: Host, index: JournalIndex, bank: BankBook
+) -> Iterator[tuple[BankAccount, AccountFacts, bool]]:
+    """What is known of each bank account, and whether others share its account of the ledger."""
     for account in host.config.bank_accounts:
         number = account.ledger_account
         is_shared = sum(a.ledger_account == number for a in host.config.bank_accounts) > 1
         facts = read_account_facts(iter_legs(index, number), bank, [account.id], number, is_shared=is_shared)
-        accounts.append(_describe_account(account, facts, bank, is_shared=is_shared))
-        openings += _find_opening(account, facts, host.decimal_places, is_shared=is_shared)
-    return BankStanding(accounts, openings)
+        yield account, facts, is_shared
 
 
 def _describe_account(account: BankAccount, facts: AccountFacts, bank: BankBook, *, is_shared: bool) -> dict[str, Any]:

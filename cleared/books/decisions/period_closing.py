@@ -3,18 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from datetime import date
+from decimal import Decimal, InvalidOperation
 from typing import Any, Final
 
+from cleared.base import money
 from cleared.base.clock import format_iso
 from cleared.base.errors import PolicyError, UsageError
 from cleared.base.short_text import list_lines
 from cleared.base.terminal import count_noun
 from cleared.books.card_kinds import BALANCE_GAP, ENTRY, NEAR_MATCH, TRANSFER
 from cleared.books.decisions import book_subjects
+from cleared.books.decisions.bank_standing import iter_bank_facts
+from cleared.books.index.journal_index import JournalIndex, open_index
 from cleared.books.ledger.checks import check_books
 from cleared.books.ledger.closed_periods import trial_balance_digest
 from cleared.books.ledger.periods import PeriodMark, append_mark
+from cleared.books.ledger.reconciliation import list_missing
 from cleared.books.staged_books import books_of
 from cleared.cards.card import Card
 from cleared.changes.audit.attested_state import find_doubt
@@ -61,12 +67,14 @@ def close_period(
                 f"{'waits' if len(pending) == 1 else 'wait'}:\n  {_shorten(pending)}",
                 remedy="Decide about these (cleared review), or close all the same: --with-pending.",
             )
-        unsettled = list(_list_unsettled(context, through))
+        index = open_index(host.layout, decision_context.snapshot, host.decimal_places)
+        unsettled = [*_list_unsettled(context, through), *_list_missing(host, index, context, through)]
         why = " ".join(despite.split())
         if unsettled and not why:
             raise PolicyError(
                 f"not all that the bank said up to {through} is in the books:\n  {_shorten(unsettled)}",
-                remedy="Decide about these (cleared queue list), or close all the same: --despite REASON.",
+                remedy="Decide about these (cleared queue list), import or find what is missing (cleared reconcile), "
+                "or close all the same: --despite REASON.",
             )
         doubt = find_doubt(host, decision_context.repo, decision_context.snapshot)
         if doubt and not why:
@@ -112,6 +120,31 @@ def _list_unsettled(context: Context, through: date) -> Iterator[str]:
         begins = [_gap_start(gap) for gap in gaps] if isinstance(gaps, list) else []
         if card.kind == BALANCE_GAP.name and min(begins, default=date.min) <= through:
             yield f"gap: {card.title[:200]} (card {card.id})"
+
+
+def _list_missing(host: Host, index: JournalIndex, context: Context, through: date) -> Iterator[str]:
+    """What ``cleared status`` says is missing of the period, a line each; but for gaps that are named by a card which
+    waits, or which a person has seen."""
+    for account, facts, is_shared in iter_bank_facts(host, index, books_of(context).bank):
+        named: set[tuple[date, Decimal]] | None = None
+        for each in list_missing(facts, through, is_shared=is_shared):
+            if named is None:
+                named = set(_list_named_gaps(context, account.id))
+            of_days = [missing for day, missing in named if each.after < day <= each.through]
+            if each.missing not in (*of_days, money.total(of_days)):
+                yield f"missing: {account.id}: on {each.through} {each.missing} is missing"
+
+
+def _list_named_gaps(context: Context, account: str) -> Iterator[tuple[date, Decimal]]:
+    """The day after each gap that a card names, and what is missing there."""
+    for card in context.cards.committed_cards.list_kind(BALANCE_GAP.name):
+        gaps = card.details.get("gaps")
+        is_known = card.status == "open" or (
+            card.resolution in BALANCE_GAP.answers and context.cards.find_doubt(card) is None
+        )
+        for gap in gaps if is_known and isinstance(gaps, list) and card.details.get("account") == account else ():
+            with suppress(KeyError, TypeError, ValueError, InvalidOperation):  # a damaged one names nothing
+                yield date.fromisoformat(str(gap["before"])), Decimal(str(gap["missing"]))
 
 
 def _gap_start(gap: Mapping[str, Any]) -> date:

@@ -16,23 +16,18 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from cleared.base import money
-from cleared.books.ledger.agreed_balances import AGREED, MET, BankTiming, BookedLine
+from cleared.books.ledger.agreed_balances import AGREED, BankTiming, BookedLine
 from cleared.books.ledger.bank_lines import BankLine
+from cleared.books.ledger.chains import REVERSES
 from cleared.books.ledger.day_balances import DayBalances
 from cleared.books.ledger.entry import ZERO, Entry
 from cleared.books.ledger.staged_bank_lines import BankBook
+from cleared.books.ledger.stated_balances import StatedBalance, list_stated_balances
 
 MAX_ROWS: Final = 5_000
 """Rows among which one or two are looked for."""
 MAX_ROWS_OF_THREE: Final = 60
 MAX_ANSWERS: Final = 10
-
-
-class StatedBalance(Struct, frozen=True):
-    """What the bank said an account held at the end of a day."""
-
-    day: date
-    amount: Decimal
 
 
 class BalanceBreak(Struct, frozen=True):
@@ -90,12 +85,14 @@ class AccountFacts(Struct):
 
     def find_unbooked_opening(self) -> StatedBalance | None:
         """What the account held the day before its first row, by the bank's first balance, if nothing has booked it."""
-        if not self.stated or not self.legs or self.stated[0].day < self.legs[0][1].date:
+        standing = (e.date for _, e, _ in self.legs if e.status != "voided" and REVERSES not in e.tags)
+        begins = min(standing, default=self.legs[0][1].date if self.legs else date.max)
+        if not self.stated or self.stated[0].day < begins:
             return None
         first = self.stated[0]
         absent = self.timing.waiting(self.account, first.day) + self.timing.ignored(self.account, first.day)
         held = self.compare(first) - absent
-        begins = min([self.legs[0][1].date, *(line.posted_date for line in self.unposted)])
+        begins = min([begins, *(line.posted_date for line in self.unposted)])
         return StatedBalance(begins - timedelta(days=1), held) if held else None
 
 
@@ -159,7 +156,7 @@ def read_account_facts(
         facts.timing.add_line(
             account, BookedLine(line.line_id, line.posted_date, line.amount, tuple(parts), is_ignored)
         )
-    by_files = _list_stated(posted, bank, names[0], account) if len(names) == 1 else []
+    by_files = list_stated_balances(posted, bank, names[0], account) if len(names) == 1 else []
     agreed = () if is_shared else (x for x in bank.agreed_balances if x.account == account and x.state == AGREED)
     known_days = {each.day for each in by_files}
     by_persons = [StatedBalance(each.day, each.amount) for each in agreed if each.day not in known_days]
@@ -167,49 +164,6 @@ def read_account_facts(
     facts.breaks = list(_find_breaks(by_files, posted))
     facts.unposted = [line for line in posted if bank.posted_amount(line.line_id) != line.amount]
     return facts
-
-
-def _list_stated(lines: Sequence[BankLine], bank: BankBook, name: str, account: int) -> list[StatedBalance]:
-    """The balances at the ends of days, by the running balance and the files' own; the newest file counts.
-
-    Where the books met the balance of a file and later lines have moved it, as it is by now.
-    """
-    met = {
-        (each.day, each.by): each.amount
-        for each in bank.agreed_balances
-        if (each.account, each.state) == (account, MET)
-    }
-    ends: dict[date, Decimal] = {}
-    by_file: dict[str, list[BankLine]] = defaultdict(list)
-    for line in lines:
-        by_file[line.file_sha256].append(line)
-    for in_file in by_file.values():
-        for day, of_day in itertools.groupby(_in_time(in_file), key=lambda line: line.posted_date):
-            balance = list(of_day)[-1].balance_after
-            if balance is not None:
-                ends[day] = balance
-    for record in bank.imports:
-        if record.account == name and record.closing_balance and record.last_date:
-            day = date.fromisoformat(record.last_date)
-            ends[day] = met.get((day, record.name), Decimal(record.closing_balance))
-    return [StatedBalance(day, ends[day]) for day in sorted(ends)]
-
-
-def _in_time(lines: list[BankLine]) -> list[BankLine]:
-    """The lines of one file, oldest first: files have them in either direction."""
-    rows = sorted(lines, key=lambda line: line.row)
-    if rows[0].posted_date != rows[-1].posted_date:
-        newest_first = rows[0].posted_date > rows[-1].posted_date
-    else:
-        newest_first = _count_breaks(rows) > _count_breaks(rows[::-1])
-    return sorted(rows[::-1] if newest_first else rows, key=lambda line: line.posted_date)
-
-
-def _count_breaks(rows: Sequence[BankLine]) -> int:
-    return sum(
-        a.balance_after is not None and b.balance_after is not None and a.balance_after + b.amount != b.balance_after
-        for a, b in itertools.pairwise(rows)
-    )
 
 
 def _find_breaks(stated: Sequence[StatedBalance], lines: Iterable[BankLine]) -> Iterator[BalanceBreak]:
@@ -241,6 +195,38 @@ def find_completeness(facts: AccountFacts) -> Completeness:
         elif differs is None:
             differs = stated, difference
     return Completeness(through, *(differs or ()))
+
+
+def list_missing(facts: AccountFacts, through: date, *, is_shared: bool = False) -> Iterator[BalanceBreak]:
+    """What ``find_completeness`` says is missing of the time up to a day: between which days, and how much.
+
+    An opening balance that is not booked is another matter, and so are lines that wait, and lines that somebody has set
+    aside. Of an account that several banks share only what is missing between the balances of one is known.
+    """
+    breaks = [each for each in facts.breaks if each.after <= through]
+    if is_shared:
+        yield from breaks
+        return
+    complete, known, set_aside = find_completeness(facts).through, ZERO, ZERO
+    if complete is not None:
+        known = -facts.timing.waiting(facts.account, complete)
+        set_aside = facts.timing.ignored(facts.account, complete)
+    elif (opening := facts.find_unbooked_opening()) is not None:
+        known = opening.amount
+    after = complete or date.min
+    for stated in facts.stated:
+        if stated.day <= after:
+            continue
+        # What went missing between the last balance of the period and the next may be of the period if the bank has it.
+        if stated.day > through and not any(each.after <= through < each.through for each in breaks):
+            return
+        difference = facts.compare(stated) - facts.timing.waiting(facts.account, stated.day)
+        ignored = facts.timing.ignored(facts.account, stated.day)
+        if difference - known not in (ZERO, ignored - set_aside):
+            yield BalanceBreak(after, stated.day, difference - known)
+        if stated.day > through:
+            return
+        after, known, set_aside = stated.day, difference, ignored
 
 
 def reconcile_account(facts: AccountFacts, day: date, stated: Decimal) -> Reconciliation:

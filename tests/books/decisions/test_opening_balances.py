@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
+import pytest
 from harness import Workspace, chase, refused
+from statement_files import Line, Told, write_camt, write_mt940, write_ofx
 
 
 def _with_opening(ws: Workspace, balance: str) -> None:
@@ -146,3 +150,62 @@ def test_what_an_account_began_with_here_is_known_without_a_setting(ws: Workspac
     ws.drop("older.csv", OLDER)
     ws.run("ingest")
     assert ws.json("journal", "balance", "1010")[0]["balance"] == "1240.00"
+
+
+PART_OF_DAY = chase(("02/01/2025", "A", "-10.00", "90.00"))
+REST_OF_DAY = chase(("02/02/2025", "C", "-5.00", "65.00"), ("02/01/2025", "B", "-20.00", "70.00"))
+ALL = REST_OF_DAY + PART_OF_DAY.splitlines(keepends=True)[1]
+BEGINNING = "100.00  Opening balance of Business checking (the first balance in the bank's files)"
+
+
+def open_twice(ws: Workspace) -> None:
+    """Whether it stands for the first time or was voided, it is what the account began with."""
+    assert f"2025-01-31  {BEGINNING}" in ws.ok("journal", "open").out
+    assert "complete to the cent through 2025-02-02\n" in ws.ok("status").out
+    ws.ok("reconcile", "1010", "--date", "2025-02-01", "--balance", "70.00", "--dry-run")
+    ws.ok("journal", "void", "2025-01-001", "--reason", "to see")
+    assert f"2025-01-31  {BEGINNING}" in ws.ok("journal", "open").out
+    assert "complete to the cent through 2025-02-02\n" in ws.ok("status").out
+    ws.in_order()
+
+
+@pytest.mark.parametrize("at_once", [True, False])
+@pytest.mark.parametrize(
+    "files", [(PART_OF_DAY, REST_OF_DAY), (PART_OF_DAY, ALL), (REST_OF_DAY, PART_OF_DAY), (ALL, PART_OF_DAY)]
+)
+def test_a_file_that_ends_before_its_first_day_is_over(ws: Workspace, files: tuple[str, str], at_once: bool) -> None:
+    """The day ends with the balance from which no other row of it goes on, whichever file came first."""
+    for number, text in enumerate(files):
+        ws.drop(f"{number}.csv", text)
+        if number or not at_once:
+            ws.run("ingest")
+    open_twice(ws)
+
+
+@pytest.mark.parametrize("write", [write_mt940, write_ofx, write_camt])
+def test_a_statement_without_a_running_balance_that_ends_before_its_first_day_is_over(
+    ws: Workspace, write: Callable[[Told], str]
+) -> None:
+    ws.put_config(ws.read("config.yaml").replace("format: chase_checking", 'match: { account: "1234567890" }'))
+    part = Told(lines=(Line("2025-02-01", "-10.00", "A", "F1"),), opening="100.00")
+    rest = (Line("2025-02-01", "-20.00", "B", "F2"), Line("2025-02-02", "-5.00", "C", "F3"))
+    ws.drop("a.dat", write(part))
+    ws.run("ingest")
+    ws.drop("b.dat", write(Told(lines=rest, opening=part.closing)))
+    ws.run("ingest")
+    open_twice(ws)
+
+
+def test_an_opening_balance_that_only_a_part_of_the_day_meets_is_taken_back(ws: Workspace) -> None:
+    """Too much was booked by hand, so that the books met the file that ends before its day: the messages lead out."""
+    for name, text in (("a.csv", PART_OF_DAY), ("b.csv", REST_OF_DAY)):
+        ws.drop(name, text)
+        ws.run("ingest")
+    ws.ok("journal", "add", "2025-01-31", "Opening balance", "1010=120.00", "3900=-120.00")
+    ws.ok("journal", "void", "2025-01-001", "--reason", "it was 100.00")
+    assert f"2025-01-31  {BEGINNING}" in ws.ok("journal", "open").out
+    assert "complete to the cent through 2025-02-02\n" in ws.ok("status").out
+    (broken,) = ws("check", "--json").json["violations"]
+    assert "withdraw it: cleared reconcile 1010 --date 2025-02-01 --withdraw REASON" in broken["remedy"]
+    ws.ok("reconcile", "1010", "--date", "2025-02-01", "--withdraw", "the day was not over")
+    ws.in_order()

@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 
 from cleared.books.ledger.day_balances import DayBalances
 from cleared.books.ledger.entry import Entry
-from cleared.books.ledger.reconciliation import AccountFacts, StatedBalance, find_completeness, reconcile_account
+from cleared.books.ledger.reconciliation import AccountFacts, find_completeness, reconcile_account
+from cleared.books.ledger.stated_balances import StatedBalance
 
 DAY = date(2025, 3, 1)
 END = date(2025, 3, 31)

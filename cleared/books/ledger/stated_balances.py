@@ -1,0 +1,103 @@
+"""What the bank said that an account held at the ends of days, by the running balance of its rows and by its files."""
+
+from __future__ import annotations
+
+import itertools
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from datetime import date
+from decimal import Decimal
+
+from msgspec import Struct
+
+from cleared.base import money
+from cleared.books.ledger.agreed_balances import MET
+from cleared.books.ledger.bank_lines import BankLine, ImportRecord
+from cleared.books.ledger.staged_bank_lines import BankBook
+
+
+class StatedBalance(Struct, frozen=True):
+    """What the bank said an account held at the end of a day."""
+
+    day: date
+    amount: Decimal
+
+
+def list_stated_balances(lines: Sequence[BankLine], bank: BankBook, name: str, account: int) -> list[StatedBalance]:
+    """The balances at the ends of days. ``lines``: those of the bank account ``name`` that are posted.
+
+    A file may have been taken before its last day was over. So where files say different balances of a day, one from
+    which another row of that day goes on is not its end; of the others the newest file's counts.
+    """
+    moved = {
+        (each.day, each.by): each.amount
+        for each in bank.agreed_balances
+        if (each.account, each.state) == (account, MET)
+    }
+    of_day: dict[date, list[BankLine]] = defaultdict(list)
+    by_file: dict[str, list[BankLine]] = defaultdict(list)
+    for line in lines:
+        of_day[line.posted_date].append(line)
+        by_file[line.file_sha256].append(line)
+    records = [record for record in bank.imports if record.account == name]
+    order = {record.file_sha256: place for place, record in enumerate(records)}
+    said = [
+        (order.get(file, -1), day, balance) for file, own in by_file.items() for day, balance in _list_day_ends(own)
+    ]
+    for place, record in enumerate(records):
+        if record.closing_balance and record.last_date:
+            day, closing = date.fromisoformat(record.last_date), Decimal(record.closing_balance)
+            by_now = moved.get((day, record.name), closing)
+            if by_now == closing:
+                by_now += _sum_later(of_day[day], place, record, order)
+            said.append((place, day, by_now))
+    ends: dict[date, list[Decimal]] = defaultdict(list)
+    for _, day, balance in sorted(said, key=lambda each: each[0]):
+        ends[day].append(balance)
+    return [StatedBalance(day, _choose_end(ends[day], of_day[day])) for day in sorted(ends)]
+
+
+def _list_day_ends(in_file: list[BankLine]) -> Iterator[tuple[date, Decimal]]:
+    """The running balance of one file at the end of each of its days."""
+    for day, of_day in itertools.groupby(_in_time(in_file), key=lambda line: line.posted_date):
+        balance = list(of_day)[-1].balance_after
+        if balance is not None:
+            yield day, balance
+
+
+def _sum_later(of_day: Iterable[BankLine], place: int, record: ImportRecord, order: Mapping[str, int]) -> Decimal:
+    """What rows of a file's last day come to that a later file brought, and that say no balance themselves. Of a file
+    that is not whole they are what it lacks, and its balance has them."""
+    whole = not record.opening_balance or Decimal(record.opening_balance) + Decimal(record.sum) == Decimal(
+        record.closing_balance
+    )
+    later = (line for line in of_day if line.balance_after is None and order.get(line.file_sha256, -1) > place)
+    return money.total([line.amount for line in later if whole])
+
+
+def _choose_end(said: Sequence[Decimal], of_day: Iterable[BankLine]) -> Decimal:
+    """The last of these from which no row of the day goes on; the last of all where they go round in a circle."""
+    if len(set(said)) == 1:
+        return said[0]
+    stated = [(line.balance_after, line.amount) for line in of_day if line.balance_after is not None]
+    after = Counter(balance for balance, _ in stated)
+    before = Counter(balance - amount for balance, amount in stated)
+    ends = [balance for balance in said if not before[balance] or after[balance] > before[balance]]
+    return (ends or said)[-1]
+
+
+def _in_time(lines: list[BankLine]) -> list[BankLine]:
+    """The lines of one file, oldest first: files have them in either direction."""
+    rows = sorted(lines, key=lambda line: line.row)
+    if rows[0].posted_date != rows[-1].posted_date:
+        newest_first = rows[0].posted_date > rows[-1].posted_date
+    else:
+        newest_first = _count_breaks(rows) > _count_breaks(rows[::-1])
+    return sorted(rows[::-1] if newest_first else rows, key=lambda line: line.posted_date)
+
+
+def _count_breaks(rows: Sequence[BankLine]) -> int:
+    return sum(
+        a.balance_after is not None and b.balance_after is not None and a.balance_after + b.amount != b.balance_after
+        for a, b in itertools.pairwise(rows)
+    )
