@@ -41,8 +41,11 @@ def read_outcomes(host: Host, snapshot: Snapshot) -> dict[str, RecordOutcome]:
 def stage_row_card(context: Context, table: Table, key: Key, row: Row, question: str) -> str:
     """A card that asks about a row as it is now; its id."""
     change = RowChange(table.schema, table.name, key, table.rows.get(key), row)
-    before: Any = describe_change(change)["before"]
+    said = describe_change(change)
+    before: Any = said["before"]
+    after: Any = said["after"]
     title = f"{change.id} {change.describe()}"[:200]
+    about = (change.id, *row)
     return context.stage_card(
-        ROW_CARD.name, (change.id, *row), title, record_id=change.id, question=question, before=before
+        ROW_CARD.name, about, title, record_id=change.id, question=question, before=before, after=after
     )

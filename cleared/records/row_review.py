@@ -116,7 +116,13 @@ class RowReview(RecordReview):
             raise UsageError(f"nothing asks about {case.target.name}", remedy="Have an agent put or remove the row.")
         tables = tables_of(case.context)
         table = tables.get_table(parsed[0])
-        tables.set_row(table, parsed[1], _read_before(card, table))
+        before, now = _read_before(card, table), tables.find_row(table, parsed[1])
+        if _is_as_asked(card, table, now):
+            tables.set_row(table, parsed[1], before)
+        elif now != before:
+            stands = describe_row(table, now) if now is not None else "no such row"
+            said = f"{case.target.name} is another one since that was asked: {stands}"
+            case.result.messages.append(f"{said}. It stays so; only the card is settled.")
         case.settle(f"rejected: {case.request['reason']}")
         return case.target.name
 
@@ -187,6 +193,15 @@ def _read_before(card: Card, table: Table) -> Row | None:
     except (KeyError, TypeError, ValueError):
         what = f"what the card would put back does not fit {FOLDER}/{table.name}.yaml any more"
         raise UsageError(what, remedy="Confirm it, and have an agent put the row.") from None
+
+
+def _is_as_asked(card: Card, table: Table, row: Row | None) -> bool:
+    """Whether the row is still what the card asked about: what was put or decided since is newer than its answer."""
+    asked = card.details.get("after")
+    if not isinstance(asked, Mapping):
+        return True
+    texts = dict(zip(table.schema.columns, row, strict=True)) if row is not None else {}
+    return all(texts.get(name) == text for name, text in asked.items() if name in table.schema.columns)
 
 
 def _place_row(table: str, row: Row) -> RecordPlace:

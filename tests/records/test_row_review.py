@@ -61,6 +61,49 @@ def test_what_changed_since_is_not_taken_back(asked: Workspace) -> None:
     refused(asked("queue", "undo"), 3, "prices/A has changed since")
 
 
+TWICE = """
+for price in ("5.20", "6.00"):
+    table_put("prices", {"sku": "A", "price": price})
+    table_ask("prices", "A", "dearer?")
+"""
+
+
+def asked_twice(ws: Workspace) -> tuple[str, str]:
+    """The cards of one row that a run raised twice, the older value first."""
+    define(ws)
+    put_prices(ws, ("A", "4.20"))
+    ws.script(TWICE, header=MAY_ASK)
+    older, newer = sorted(ws.cards(), key=lambda card: str(card["title"]))
+    return older["id"], newer["id"]
+
+
+def test_putting_back_an_older_value_leaves_what_was_decided_since(ws: Workspace) -> None:
+    older, newer = asked_twice(ws)
+    ws.ok("queue", "approve", newer)
+    done = ws.ok("queue", "reject", older, "--reason", "too dear")
+    assert "prices/A is another one since that was asked: price 6.00. It stays so; only the card" in done.err
+    assert "A,6.00," in ws.read("records/prices.csv") and ws.cards() == []
+    ws.ok("queue", "undo")
+    assert [card["entry_id"] for card in ws.cards()] == ["prices/A"] and "A,6.00," in ws.read("records/prices.csv")
+    ws.in_order()
+
+
+def test_of_two_values_the_one_that_stands_is_put_back_and_the_other_card_settled(ws: Workspace) -> None:
+    older, newer = asked_twice(ws)
+    ws.ok("queue", "reject", newer, "--reason", "too dear")
+    assert "A,4.20," in ws.read("records/prices.csv")
+    assert "another one since" not in ws.ok("queue", "reject", older, "--reason", "too dear").err
+    assert "A,4.20," in ws.read("records/prices.csv") and ws.cards() == []
+    ws.in_order()
+
+
+def test_putting_back_leaves_what_a_person_corrected_since(ws: Workspace) -> None:
+    older, newer = asked_twice(ws)
+    ws.ok("queue", "correct", newer, "--set", "price=5.90")
+    ws.ok("queue", "reject", older, "--reason", "too dear")
+    assert "A,5.90," in ws.read("records/prices.csv")
+
+
 def test_it_is_explained(asked: Workspace) -> None:
     said = asked.ok("why", "prices/A").out
     assert "prices/A  price 4.50" in said and "table_put" in said and "probe" in said
