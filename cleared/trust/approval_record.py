@@ -32,6 +32,8 @@ FOLDER: Final = "agents/approvals"
 CONFIG: Final = APPROVED_CONFIG
 CASES: Final = f"{FOLDER}/tests/cases"
 """Where the approvals of tests lie."""
+CORRECTED: Final = "-corrected"
+"""In the name of a test that decisions became: what a run should have done."""
 WORKSPACE: Final = f"{FOLDER}/workspace"
 QUARANTINED: Final = ".quarantined.json"
 EXAMINED: Final = "examined"

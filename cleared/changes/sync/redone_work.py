@@ -42,7 +42,7 @@ from cleared.git import CommitHeader, Repository, Snapshot
 from cleared.git.commit_text import Author, split_message
 from cleared.git.side_branch import write_commit
 from cleared.primitives.context import Context, LogRow
-from cleared.trust.approval_record import CASES
+from cleared.trust.approval_record import CASES, CORRECTED
 from cleared.trust.keys import KeyLocked
 
 RENAMED: Final = "Renamed"
@@ -312,9 +312,13 @@ class WorkRedoing:
         files: dict[str, bytes | None] = {}
         self.renamed.added.update(list_added_tasks(step.before, step.after))
         approvals = RedoneApprovals(self._host, step, self.snapshot)
+        is_lesson = step.said is not None and UNDO_TRAILER in step.said.trailers
         for path in paths:
             old, mine, theirs = (each.read_file(path) for each in (step.before, step.after, self.snapshot))
             if (theirs == mine != old) or (self.renamed.is_repeated and theirs is not None and self._is_test(path)):
+                continue
+            if is_lesson and theirs not in (None, old) and self._is_test(path) and CORRECTED in path:
+                approvals.leave_out_record(path)
                 continue
             if is_approval(path):
                 files |= approvals.join_file(path)

@@ -24,7 +24,7 @@ from cleared.gate.proposals.record_signing import Signer, sign_tests
 from cleared.gate.regression_tests import RecordingSnapshot, RegressionTest, find_corrected, parse_test, to_plain_json
 from cleared.git import Snapshot, history
 from cleared.runs.approved_scripts import Scripts
-from cleared.trust.approval_record import canonical_digest
+from cleared.trust.approval_record import CORRECTED, canonical_digest
 from cleared.trust.person_only import refuse_in_job
 from cleared.trust.verification import Approvals
 
@@ -125,7 +125,7 @@ def corrected_test(case: RegressionTest, month: str, expected: Mapping[str, Any]
 def corrected_test_name(agent: str, run: str, month: str) -> str:
     """What the case of the corrections of a run's bank lines of a month (``YYYY-MM``) is called first. Each month has
     its own: two clones that work on two months write into no file both."""
-    return f"{_test_name(agent, run)}-{month}-corrected"
+    return f"{_test_name(agent, run)}-{month}{CORRECTED}"
 
 
 def _test_name(agent: str, run: str) -> str:

@@ -79,6 +79,28 @@ def test_another_correction_is_left_out(two: Two) -> None:
     ws.in_order()
 
 
+def test_corrections_of_two_entries_of_one_run_are_both_done(two: Two) -> None:
+    """Both are recorded in the same test: that of others stays as it was approved, and no decision rests on it."""
+    ws, other = two
+    other.drop("more.csv", chase(*((f"02/0{day}/2025", f"KIOSK {day}", f"-{day}.00") for day in (4, 5, 6))))
+    other.run("ingest")
+    other.ok("sync")
+    ws.ok("sync")
+    first, second, third = [entry["entry_id"] for entry in ws.entries() if entry["description"].startswith("KIOSK")]
+    other.ok("queue", "correct", first, "--account", "5060")
+    other.ok("sync")
+    ws.ok("queue", "correct", second, "--account", "5070")
+    ws.ok("split", third, "5060=2", "5070=4")
+    done = ws.json("sync")
+    assert [step["left_out"] for step in done["steps"]] == [None, None], done
+    for each in (ws, other):
+        each.ok("sync")
+        status = {entry["entry_id"]: entry["status"] for entry in each.entries()}
+        assert [status[entry] for entry in (first, second, third)] == ["user-corrected"] * 3
+        each.in_order()
+    other.ok("queue", "correct", first, "--account", "5070")  # the test goes on being one
+
+
 def test_what_was_left_out_may_name_what_has_another_id(two: Two) -> None:
     ws, other = two
     other.ok("queue", "approve", "2025-01-001")
