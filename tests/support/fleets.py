@@ -20,7 +20,9 @@ import preloaded
 import psycopg
 import pytest
 from harness import Done, Workspace, command
+from held_pushes import hold_push
 from patience import PATIENCE
+from running import eventually
 from synced import follow, run_git
 from web_client import Server
 
@@ -196,6 +198,17 @@ class FleetOfOne:
     def work(self, name: str = "one", at: str | None = None) -> Done:
         """A worker does all that is due and waits."""
         return self.worker(name).ok("worker", "--once", **({"CLEARED_CLOCK": at} if at else {}))
+
+    def kill_after_push(self, folder: Path, agent: str) -> None:
+        """Ask the first worker for a run under the key *a*, and kill it when its push was taken: before it writes that
+        down."""
+        held = hold_push(self.shared, folder, "post-receive")
+        self.owner("run", "acme", agent, "--wait", "0", "--key", "a")
+        first = self.worker("one").start("--patience", "2")
+        eventually(Path(f"{held}-waits").exists)
+        first.kill()
+        first.communicate()
+        held.unlink()
 
     def make_due(self, at: str) -> None:
         """Have the next worker look at the workspace."""

@@ -11,7 +11,6 @@ from typing import Any
 import pytest
 from fleets import FleetOfOne, end
 from harness import CLOCK
-from held_pushes import hold_push
 from running import eventually
 from span_collector import collecting
 from synced import run_git
@@ -65,13 +64,7 @@ def test_a_worker_that_is_killed_after_its_push_has_it_told_by_the_next_one_once
 ) -> None:
     receiver = Receiver(fleet, tmp_path)
     fleet.work("one", CLOCK)
-    held = hold_push(fleet.shared, tmp_path, "post-receive")
-    fleet.owner("run", "acme", "tells", "--wait", "0", "--key", "a")
-    first = fleet.worker("one").start("--patience", "2")
-    eventually(Path(f"{held}-waits").exists)
-    first.kill()
-    first.communicate()
-    held.unlink()
+    fleet.kill_after_push(tmp_path, "tells")
     fleet.owner("run", "acme", "fails", "--wait", "0", "--key", "b")
     second = fleet.worker("two").start("--patience", "2")
     eventually(lambda: not fleet.owner.json("status")["requests"])
@@ -122,13 +115,7 @@ def test_a_failed_run_of_a_worker_that_is_killed_after_its_push_is_one_failure(
 ) -> None:
     receiver = Receiver(fleet, tmp_path)
     fleet.work("one", CLOCK)
-    held = hold_push(fleet.shared, tmp_path, "post-receive")
-    fleet.owner("run", "acme", "fails", "--wait", "0", "--key", "a")
-    first = fleet.worker("one").start("--patience", "2")
-    eventually(Path(f"{held}-waits").exists)
-    first.kill()
-    first.communicate()
-    held.unlink()
+    fleet.kill_after_push(tmp_path, "fails")
     second = fleet.worker("two").start("--patience", "2")
     ended = fleet.owner("run", "acme", "fails", "--key", "a", "--json")
     assert "Traceback" not in end(second)
