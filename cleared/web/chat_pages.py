@@ -63,7 +63,7 @@ def _render_session(page: PageRequest, session: str, refusal: ClearedError | Non
     facts, events = _describe(store, active), read_events(store)
     if refusal is None and turn is not None and turn.session_id == session:
         refusal = turn.refusal
-    steps = list(read_transcript(events))
+    steps, cost = list(read_transcript(events)), _read_cost(events)
     if turn and facts["is_working"] and turn.request and not turn.is_recorded:
         steps.append(Step("asked", turn.request))
     return _render(
@@ -78,9 +78,9 @@ def _render_session(page: PageRequest, session: str, refusal: ClearedError | Non
         hidden=max(0, len(steps) - _STEPS),
         partial=turn.partial[-_REPLY:] if turn and facts["is_working"] else "",
         notice=turn.notice[:_REPLY] if turn and facts["is_working"] else "",
-        is_spent=_is_spent(host, facts["least"], _read_cost(events)),
+        is_spent=_is_spent(host, facts["least"], cost),
         proposal=_read_proposal(page, host, facts["proposal"]),
-        cost=_read_cost(events),
+        cost=cost,
     )
 
 
@@ -161,8 +161,7 @@ def _read_cost(events: Sequence[Mapping[str, Any]]) -> str:
 
 def _is_spent(host: Host, least: object, cost: str) -> bool:
     """Whether a budget that ended a session would end its next call, too. ``least``: what that costs at least."""
-    usage = _read_usage(host)
-    if not isinstance(least, str) or usage is None:
+    if not isinstance(least, str) or (usage := _read_usage(host)) is None:
         return False
     left = min(host.config.llm.session_budget - Decimal(cost), usage.left_today)
     return left <= 0 or left < Decimal(least)
