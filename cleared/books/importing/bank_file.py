@@ -8,7 +8,8 @@ import itertools
 from collections.abc import Callable, Iterable, Sequence
 from datetime import date, timedelta
 from decimal import Decimal
-from typing import Any, Final
+from operator import attrgetter
+from typing import Final
 
 from msgspec import Struct
 
@@ -17,7 +18,7 @@ from cleared.base.clock import check_deadline
 from cleared.base.errors import Place, PrimitiveError
 from cleared.books.bank_files import ImportFileError
 from cleared.books.ledger.bank_lines import BankLine, identify_rows, make_line_id
-from cleared.books.ledger.bank_row import Balance, BankRow, Statement
+from cleared.books.ledger.bank_row import Balance, BankRow, Statement, is_newest_first
 from cleared.workspace.settings.bank_section import BankAccount
 
 _FUTURE: Final = timedelta(days=366)
@@ -86,22 +87,7 @@ def refuse_future_rows(shown: str, statements: Iterable[Statement], today: date 
 def order_in_time(all_rows: Sequence[BankRow]) -> list[BankRow]:
     """The posted rows as they happened; banks write files in either direction."""
     rows = [row for row in all_rows if row.state == "posted"]
-    return rows[::-1] if len(rows) > 1 and _is_newest_first(rows) else rows
-
-
-def _is_newest_first(rows: list[Any]) -> bool:
-    if rows[0].posted_date != rows[-1].posted_date:
-        return bool(rows[0].posted_date > rows[-1].posted_date)
-    # One day only: the direction in which the balances add up.
-    return _count_balance_breaks(rows) > _count_balance_breaks(rows[::-1])
-
-
-def _count_balance_breaks(rows: list[Any]) -> int:
-    return sum(
-        1
-        for a, b in itertools.pairwise(rows)
-        if None not in (a.balance, b.balance) and a.balance + b.amount != b.balance
-    )
+    return rows[::-1] if len(rows) > 1 and is_newest_first(rows, attrgetter("balance")) else rows
 
 
 def find_balance_gaps(all_rows: Sequence[BankRow]) -> list[tuple[str, str, Decimal]]:

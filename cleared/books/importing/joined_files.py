@@ -40,8 +40,9 @@ class JoinedFile:
         day, before = line.posted_date, line.balance_after - line.amount
         if day <= first and opening in _reach(line.balance_after, self._list_steps(day, first)):
             return True
-        back = [(after, earlier) for earlier, after in self._list_steps(last, day)] if last <= day else []
-        return last <= day and closing in _reach(before, back)
+        if last > day:
+            return False
+        return closing in _reach(before, [(after, earlier) for earlier, after in self._list_steps(last, day)])
 
     @cached_property
     def _rest(self) -> tuple[tuple[date, Decimal], tuple[date, Decimal]] | None:

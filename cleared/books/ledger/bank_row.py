@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import itertools
+from collections.abc import Callable, Iterable, Sequence
 from datetime import date
 from decimal import Decimal
-from typing import Literal
+from typing import Any, Literal
 
 from msgspec import Struct
 
@@ -96,3 +97,19 @@ class ParsedFile(Struct, frozen=True):
         given = tuple(statements)
         rows = tuple(row for statement in given for row in statement.rows)
         return cls(format, rows, given[0].hints if len(given) == 1 else (), given, tuple(notes))
+
+
+def is_newest_first(rows: Sequence[Any], balance_of: Callable[[Any], Decimal | None]) -> bool:
+    """Whether the rows of a file, as bank rows or as bank lines, stand in it the other way round than they happened. Of
+    one day, that is the direction in which the balances after them add up."""
+    if rows[0].posted_date != rows[-1].posted_date:
+        return bool(rows[0].posted_date > rows[-1].posted_date)
+    steps = [(row.amount, balance_of(row)) for row in rows]
+    return _count_breaks(steps) > _count_breaks(steps[::-1])
+
+
+def _count_breaks(steps: Sequence[tuple[Decimal, Decimal | None]]) -> int:
+    return sum(
+        before is not None and after is not None and before + amount != after
+        for (_, before), (amount, after) in itertools.pairwise(steps)
+    )

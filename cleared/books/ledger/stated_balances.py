@@ -7,12 +7,14 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import date
 from decimal import Decimal
+from operator import attrgetter
 
 from msgspec import Struct
 
 from cleared.base import money
 from cleared.books.ledger.agreed_balances import MET
 from cleared.books.ledger.bank_lines import BankLine, ImportRecord
+from cleared.books.ledger.bank_row import is_newest_first
 from cleared.books.ledger.staged_bank_lines import BankBook
 
 
@@ -89,15 +91,5 @@ def _choose_end(said: Sequence[Decimal], of_day: Iterable[BankLine]) -> Decimal:
 def _in_time(lines: list[BankLine]) -> list[BankLine]:
     """The lines of one file, oldest first: files have them in either direction."""
     rows = sorted(lines, key=lambda line: line.row)
-    if rows[0].posted_date != rows[-1].posted_date:
-        newest_first = rows[0].posted_date > rows[-1].posted_date
-    else:
-        newest_first = _count_breaks(rows) > _count_breaks(rows[::-1])
-    return sorted(rows[::-1] if newest_first else rows, key=lambda line: line.posted_date)
-
-
-def _count_breaks(rows: Sequence[BankLine]) -> int:
-    return sum(
-        a.balance_after is not None and b.balance_after is not None and a.balance_after + b.amount != b.balance_after
-        for a, b in itertools.pairwise(rows)
-    )
+    in_time = rows[::-1] if is_newest_first(rows, attrgetter("balance_after")) else rows
+    return sorted(in_time, key=lambda line: line.posted_date)
