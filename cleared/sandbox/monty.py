@@ -70,19 +70,20 @@ class Sandbox:
             message = "there is no time left to run the script"
             remedy = "Do less at a time, or raise the limit."
             raise ScriptError(message, kind="timeout", type="TimeoutError", place=Place(run.file), remedy=remedy)
-        worker, session = self._open_session(run, seconds)
-        running: ScriptSession | None = None
-        try:
-            with self._watch.guard_run(worker.kill, seconds + _GRACE) as guard:
-                running = ScriptSession(run, script, began, guard, lambda more: self._watch.shorten_guard(guard, more))
+        with self._watch.guard_run() as guard:
+            worker, session = self._open_session(run, seconds)
+            running = ScriptSession(run, script, began, guard)
+            try:
+                guard.kill = worker.kill
+                guard.limit_run(seconds + _GRACE)
+                guard.raise_interrupt()
                 return running.run(session)
-        finally:
-            reusable = running is not None and running.reusable
-            if not reusable:
-                worker.kill()  # closing a session waits for its script
-            with contextlib.suppress(Exception):  # closing complains of a worker that was killed
-                session.__exit__(None, None, None)
-            self._workers.return_worker(worker, reusable=reusable)
+            finally:
+                if not running.reusable:
+                    worker.kill()  # closing a session waits for its script
+                with contextlib.suppress(Exception):  # closing complains of a worker that was killed
+                    session.__exit__(None, None, None)
+                self._workers.return_worker(worker, reusable=running.reusable and guard.fired is None)
 
     def _open_session(self, run: ScriptRun, seconds: float) -> tuple[Worker, Any]:
         limits = run.limits

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import builtins
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from difflib import get_close_matches
 from types import FunctionType
 from typing import TYPE_CHECKING, Any
@@ -36,16 +36,13 @@ class ScriptSession:
         script: RewrittenScript,
         began: float,
         guard: RunGuard,
-        shorten_deadline: Callable[[float], None],
     ) -> None:
-        """``script``: the source as it is fed; ``began``: when the run did, in ``run.monotonic``'s time;
-        ``shorten_deadline`` gives the worker at most so many seconds more."""
+        """``script``: the source as it is fed; ``began``: when the run did, in ``run.monotonic``'s time."""
         self._run = run
         self._script = script
         self._end = run.find_end(began)
         self._seconds = round(self._end - began, 3)
         self._guard = guard
-        self._shorten_deadline = shorten_deadline
         self._calls = 0
         self._argument_bytes = 0
         self._printed = 0
@@ -162,7 +159,7 @@ class ScriptSession:
         from pydantic_monty import MontyRuntimeError
 
         frames = [self._make_frame(position.line, position.column, "<module>")]
-        self._shorten_deadline(_UNWIND_SECONDS)  # a script that catches it gets no more time, and no answers
+        self._guard.limit_run(_UNWIND_SECONDS)  # a script that catches it gets no more time, and no answers
         try:
             snapshot.resume({"exception": RuntimeError("the call was refused")})
         except MontyRuntimeError as unwound:
@@ -175,8 +172,7 @@ class ScriptSession:
     def _script_failure(self, error: MontyError) -> Exception:
         from pydantic_monty import MontyCrashedError, MontyRuntimeError, MontySyntaxError
 
-        if self._guard.fired == "interrupt":
-            raise KeyboardInterrupt from None
+        self._guard.raise_interrupt()
         if self._print_error is not None:
             return self._print_error
         cap = self._run.limits.max_output_bytes

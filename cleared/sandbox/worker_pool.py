@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from cleared.base.errors import BusyError, WorkspaceError
+from cleared.base.programs import blocked_signals
 from cleared.processes.confinement import (
     ConfinementLevel,
     ConfinementUnavailable,
@@ -190,19 +191,22 @@ def _start_patiently(binary: Path, wanted: Restrictions, request_timeout: float)
 
 
 @contextlib.contextmanager
-def _ignoring_ctrl_c() -> Iterator[None]:
-    """Processes that are started inside of this ignore the terminal's Ctrl-C, which the host handles.
-
-    It works in the main thread only, as a signal handler can be set nowhere else.
-    """
-    if threading.current_thread() is not threading.main_thread() or not callable(signal.getsignal(signal.SIGINT)):
-        yield
-        return
-    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+def _keeping_ctrl_c() -> Iterator[None]:
+    """Processes that are started inside of this hold back the terminal's Ctrl-C, which is for the host: it hears it
+    once the block is over."""
+    before = signal.getsignal(signal.SIGINT)
+    is_heard_here = threading.current_thread() is threading.main_thread() and callable(before)
+    heard: list[int] = []
+    if is_heard_here:
+        signal.signal(signal.SIGINT, lambda number, _: heard.append(number))
     try:
-        yield
+        with blocked_signals(signal.SIGINT):
+            yield
     finally:
-        signal.signal(signal.SIGINT, before)
+        if is_heard_here:
+            signal.signal(signal.SIGINT, before)
+        for number in heard[:1]:
+            signal.raise_signal(number)
 
 
 def _start_confined(binary: Path, wanted: Restrictions, request_timeout: float) -> Worker:
@@ -211,7 +215,7 @@ def _start_confined(binary: Path, wanted: Restrictions, request_timeout: float) 
     pool = Monty(binary_path=binary, min_processes=1, max_processes=1, request_timeout=request_timeout)
     parent_death = ParentDeathSignal()
     try:
-        with _ignoring_ctrl_c():
+        with _keeping_ctrl_c():
             if wanted == _UNCONFINED:
                 pool.__enter__()
             else:

@@ -20,27 +20,37 @@ from cleared.base.clock import SystemClock
 _monotonic = SystemClock().monotonic
 
 
-def _is_ctrl_c(signals: bytes) -> bool:
-    return signal.SIGINT in signals
-
-
 class InterruptSignals:
     """Which signals interrupt a run in the main thread."""
 
-    is_interrupt: Callable[[bytes], bool] = staticmethod(_is_ctrl_c)
+    is_interrupt: Callable[[bytes], bool] = staticmethod(lambda signals: signal.SIGINT in signals)
     """Called in the watchdog's thread with the numbers of signals; whether to interrupt. A service sets its own."""
     is_listening = False
     """Whether it is called for signals now, as a run is guarded in the main thread."""
 
 
 class RunGuard:
-    """One guarded run. ``fired`` says why its worker was killed, if it was."""
+    """One guarded run: from before its worker is there until it is given back. ``fired`` says why it was to end."""
 
-    def __init__(self, kill: Callable[[], None], deadline: float, *, main: bool) -> None:
-        self.kill = kill
-        self.deadline = deadline
+    def __init__(self, watchdog: Watchdog, *, main: bool) -> None:
+        self._watchdog = watchdog
         self.main = main
+        self.deadline = float("inf")
+        self.kill: Callable[[], None] = lambda: None
+        """Ends the worker."""
         self.fired: Literal["deadline", "interrupt"] | None = None
+
+    def limit_run(self, seconds: float) -> None:
+        """Give the run at most ``seconds`` from now on."""
+        self.deadline = min(self.deadline, _monotonic() + seconds)
+        self._watchdog.wake()
+
+    def raise_interrupt(self) -> None:
+        """Raises ``KeyboardInterrupt`` where a signal was to interrupt the run: also one that the watchdog's thread has
+        not woken for yet. What Python raises for it, the interpreter's client may take for the script's, or drop."""
+        self._watchdog.take_signals()
+        if self.fired == "interrupt":
+            raise KeyboardInterrupt
 
 
 class Watchdog:
@@ -48,6 +58,7 @@ class Watchdog:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
+        self._taking = threading.Lock()
         self._guards: set[RunGuard] = set()
         self._thread: threading.Thread | None = None
         self._wakes = 0.0
@@ -55,16 +66,14 @@ class Watchdog:
         self._forward = -1
 
     @contextlib.contextmanager
-    def guard_run(self, kill: Callable[[], None], seconds: float) -> Iterator[RunGuard]:
-        """Call ``kill`` once, where the block still runs after ``seconds``, or at Ctrl-C in the main thread."""
+    def guard_run(self) -> Iterator[RunGuard]:
+        """Call the guard's ``kill`` once, at its deadline, or at Ctrl-C in the main thread: then the block ends with
+        ``KeyboardInterrupt``."""
         main = threading.current_thread() is threading.main_thread()
-        guard = RunGuard(kill, _monotonic() + seconds, main=main)
+        guard = RunGuard(self, main=main)
         writer = self._ensure_thread()
         with self._lock:
             self._guards.add(guard)
-            wake = guard.deadline < self._wakes
-        if wake:
-            os.write(writer, b"\0")
         # Python's C-level signal handler writes here at once, also while no Python code runs.
         armed = main and callable(signal.getsignal(signal.SIGINT))
         previous = signal.set_wakeup_fd(writer, warn_on_full_buffer=False) if armed else -1
@@ -76,17 +85,25 @@ class Watchdog:
         )
         try:
             yield guard
+            guard.raise_interrupt()
         finally:
             if armed:
                 signal.set_wakeup_fd(previous, warn_on_full_buffer=False)
                 InterruptSignals.is_listening = was_listening
+            self.take_signals()  # the next guard is not to hear what came for this one
             with self._lock:
                 self._guards.discard(guard)
 
-    def shorten_guard(self, guard: RunGuard, seconds: float) -> None:
-        """Give a guarded run at most ``seconds`` more."""
-        guard.deadline = min(guard.deadline, _monotonic() + seconds)
+    def wake(self) -> None:
+        """Have the thread look at the deadlines again."""
         os.write(self._ensure_thread(), b"\0")
+
+    def take_signals(self) -> None:
+        """Act on the signals that came, at once."""
+        with self._lock:
+            pipe = self._pipe
+        if pipe is not None and self._read_signals(pipe[0]):
+            self.wake()  # what was read may have been meant for the thread
 
     def close(self) -> None:
         """End the thread; the next guarded run starts another."""
@@ -123,13 +140,18 @@ class Watchdog:
                 )
                 wait = None if self._wakes == float("inf") else max(self._wakes - now, 0.0)
             select.select([reader], [], [], wait)
+            if self._read_signals(reader) == b"":
+                return
+
+    def _read_signals(self, reader: int) -> bytes | None:
+        """Act on the signals that came: what was read, None where nothing was there, nothing at the end."""
+        with self._taking:
             try:
                 received = os.read(reader, 512)
             except BlockingIOError:
-                continue
-            if not received:
-                return
+                return None
             self._handle_signals(received.replace(b"\0", b""))
+        return received
 
     def _handle_signals(self, signals: bytes) -> None:
         if signals and InterruptSignals.is_interrupt(signals):

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -11,12 +13,14 @@ import time
 from datetime import date, datetime
 from decimal import Decimal
 from pathlib import Path
+from typing import Any
 
 import pytest
 from patience import PATIENCE
 from sandbox_samples import FILE, NOW, Host, run, worker_pids
 
 from cleared.base.errors import BusyError, ExitCode, Place, PolicyError, UsageError, WorkspaceError
+from cleared.sandbox import worker_pool
 from cleared.sandbox.limits import Limits
 from cleared.sandbox.monty import Sandbox
 from cleared.sandbox.script_failure import HostCallFailed, ScriptError
@@ -220,6 +224,53 @@ def test_ctrl_c_stops_a_script(body: str) -> None:
         process.send_signal(signal.SIGINT)
         assert process.stdout.readline() == "stopped\n", "by Ctrl-C, not by its limit"
         assert process.wait(PATIENCE) == 0
+
+
+@pytest.mark.parametrize(
+    "source",
+    ["print(1)", "print(1)\nwhile True: pass", "try:\n    print(1)\nexcept BaseException:\n    x = 1"],
+)
+def test_ctrl_c_while_a_script_prints_is_no_failure_of_it(sandbox: Sandbox, source: str) -> None:
+    """Python raises it in whatever of it runs; in a print, the client gives it to the script, which may catch it."""
+
+    def press_ctrl_c(_: str) -> None:
+        signal.raise_signal(signal.SIGINT)
+
+    with pytest.raises(KeyboardInterrupt):
+        run(sandbox, source, on_print=press_ctrl_c)
+    with pytest.raises(ScriptError) as caught:
+        run(sandbox, "raise KeyboardInterrupt('of its own')")
+    assert caught.value.type == "KeyboardInterrupt"
+    assert run(sandbox, "1 + 1") == 2
+
+
+@pytest.mark.parametrize("is_dropped", [True, False])
+def test_ctrl_c_while_a_worker_starts_is_heard(monkeypatch: pytest.MonkeyPatch, is_dropped: bool) -> None:
+    """The interpreter's client drops what Python raises in it (``is_dropped``); the worker itself is to hear nothing."""
+    start = worker_pool.run_restricted
+
+    def press_ctrl_c(*given: Any) -> None:
+        signal.raise_signal(signal.SIGINT)
+        start(*given)
+
+    def drop_ctrl_c(*given: Any) -> Any:
+        with contextlib.suppress(KeyboardInterrupt):
+            signal.raise_signal(signal.SIGINT)
+        return take_worker(*given)
+
+    take_worker = worker_pool.WorkerPool.take_worker
+    with Sandbox() as sandbox:
+        if is_dropped:
+            monkeypatch.setattr(worker_pool.WorkerPool, "take_worker", drop_ctrl_c)
+        else:
+            monkeypatch.setattr(worker_pool, "run_restricted", press_ctrl_c)
+        with pytest.raises(KeyboardInterrupt):
+            run(sandbox, "1")
+        monkeypatch.undo()
+        assert run(sandbox, "1 + 1") == 2
+        for pid in worker_pids():
+            held = re.search(r"SigBlk:\s*(\w+)", Path(f"/proc/{pid}/status").read_text())
+            assert held is not None and int(held[1], 16) & 1 << signal.SIGINT - 1
 
 
 def test_importing_the_package_stays_cheap() -> None:
