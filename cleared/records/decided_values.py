@@ -12,6 +12,7 @@ from cleared.changes.record_sources import CommittedSource
 from cleared.gate.improvements import LessonSource
 from cleared.gate.past_runs import parent_commit
 from cleared.git import Snapshot, history
+from cleared.records.row_cards import OLDER
 from cleared.records.row_changes import find_row, list_changes_between
 from cleared.records.table_rows import Table, parse_row_id
 from cleared.records.table_schema import table_of
@@ -43,7 +44,8 @@ def read_decisions(source: LessonSource, tables: Mapping[str, Table]) -> list[De
     found: dict[str, DecidedRow | None] = {}
     for commit in _read_log(source, UNDO_TRAILER):
         named = commit.trailers.get(UNDO_TRAILER, "").split()  # where an id with a blank is not whole
-        asked = [source.cards[name].record_id or "" for name in named if name in source.cards]
+        cards = [source.cards[name] for name in named if name in source.cards]
+        asked = [card.record_id or "" for card in cards if card.resolution != OLDER]
         about = [name for name in (*asked, *named) if _is_of(name, tables)]
         is_changed = any(table_of(path, "csv") in tables for path in commit.files or ())
         decision = commit.trailers.get("Decision", "")

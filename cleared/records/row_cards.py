@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from decimal import Decimal
-from typing import Any
+from typing import Any, Final
 
 from cleared.cards.kinds import CardKind
 from cleared.changes.committed_cards import read_cards
@@ -24,6 +24,8 @@ ROW_CARD = CardKind(
     actions={"confirm": "Confirm", "reject": "Put back what was there"},
     person_only=True,
 )
+OLDER: Final = "the row was another one by then"
+"""The resolution of a card that was answered when its row had changed: nothing was decided about the row."""
 
 
 def list_card_kinds() -> Sequence[CardKind]:
@@ -34,7 +36,7 @@ def list_card_kinds() -> Sequence[CardKind]:
 def read_outcomes(host: Host, snapshot: Snapshot) -> dict[str, RecordOutcome]:
     """What persons decided about rows that a script asked about: it was sure of none of them."""
     cards = read_cards(host, snapshot).list_kind(ROW_CARD.name)
-    asked = (card for card in cards if card.record_id and card.status != "open")
+    asked = (card for card in cards if card.record_id and card.status != "open" and card.resolution != OLDER)
     return {str(card.record_id): RecordOutcome(Decimal(0), card.resolution == "confirmed") for card in asked}
 
 

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
+from cleared.base.clock import format_iso
 from cleared.base.csv_text import format_record
 from cleared.base.errors import ClearedError, PolicyError, UsageError
 from cleared.base.file_source import FileSource
@@ -16,7 +17,7 @@ from cleared.changes.host import Host
 from cleared.changes.record_sources import CommittedSource
 from cleared.git import Snapshot
 from cleared.primitives.context import Context
-from cleared.records.row_cards import ROW_CARD
+from cleared.records.row_cards import OLDER, ROW_CARD
 from cleared.records.row_changes import RowChange, RowComparison, describe_change, find_row, list_changes_between
 from cleared.records.row_correction import correct_row
 from cleared.records.row_reading import is_reading
@@ -84,6 +85,12 @@ class RowReview(RecordReview):
         return FoundRecord(name, row) if row is not None else None
 
     def stage_confirmation(self, case: DecisionCase) -> str:
+        card, parsed = case.target.card, parse_row_id(case.target.name)
+        if card is not None and parsed is not None:
+            table = tables_of(case.context).get_table(parsed[0])
+            row = tables_of(case.context).find_row(table, parsed[1])
+            if not _is_as_asked(card, table, row):
+                return _settle_older_card(case, card, table, row)
         case.settle("confirmed")
         return case.target.name
 
@@ -120,9 +127,7 @@ class RowReview(RecordReview):
         if _is_as_asked(card, table, now):
             tables.set_row(table, parsed[1], before)
         elif now != before:
-            stands = describe_row(table, now) if now is not None else "no such row"
-            said = f"{case.target.name} is another one since that was asked: {stands}"
-            case.result.messages.append(f"{said}. It stays so; only the card is settled.")
+            return _settle_older_card(case, card, table, now)
         case.settle(f"rejected: {case.request['reason']}")
         return case.target.name
 
@@ -193,6 +198,16 @@ def _read_before(card: Card, table: Table) -> Row | None:
     except (KeyError, TypeError, ValueError):
         what = f"what the card would put back does not fit {FOLDER}/{table.name}.yaml any more"
         raise UsageError(what, remedy="Confirm it, and have an agent put the row.") from None
+
+
+def _settle_older_card(case: DecisionCase, card: Card, table: Table, row: Row | None) -> str:
+    """Stage that only a card is settled, as its row is another one by now, and say so; what it was about."""
+    stands = describe_row(table, row) if row is not None else "no such row"
+    said = f"{case.target.name} is another one since that was asked: {stands}"
+    case.result.messages.append(f"{said}. It stays so; only the card is settled.")
+    case.context.cards.resolve_card(card.id, format_iso(case.context.now), case.by, OLDER)
+    case.result.cards.append(card.id)
+    return case.target.name
 
 
 def _is_as_asked(card: Card, table: Table, row: Row | None) -> bool:

@@ -88,6 +88,17 @@ def test_putting_back_an_older_value_leaves_what_was_decided_since(ws: Workspace
     ws.in_order()
 
 
+def test_confirming_an_older_value_says_nothing_of_the_one_that_stands(ws: Workspace) -> None:
+    """Who approves is shown 5.20; the row is 6.00 by now, and its own card still asks."""
+    older, newer = asked_twice(ws)
+    done = ws.ok("queue", "approve", older)
+    assert "prices/A is another one since that was asked: price 6.00. It stays so; only the card" in done.err
+    assert [card["id"] for card in ws.cards()] == [newer]
+    ws.ok("queue", "undo")
+    assert {card["entry_id"] for card in ws.cards()} == {"prices/A"} and len(ws.cards()) == 2
+    ws.in_order()
+
+
 def test_of_two_values_the_one_that_stands_is_put_back_and_the_other_card_settled(ws: Workspace) -> None:
     older, newer = asked_twice(ws)
     ws.ok("queue", "reject", newer, "--reason", "too dear")
