@@ -96,6 +96,8 @@ def parse_leg(text: str, hint: str = "ACCOUNT=AMOUNT") -> tuple[int, Decimal]:
 
     account, _, amount = text.partition("=")
     try:
+        if "E" in amount.upper():  # 1E+3 is a number, and no way to write money
+            raise ValueError
         return int(account), Decimal(amount)
     except (ValueError, InvalidOperation):
         raise typer.BadParameter(f"{text!r} is not ACCOUNT=AMOUNT", param_hint=hint) from None

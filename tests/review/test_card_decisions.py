@@ -220,7 +220,7 @@ def test_a_mistyped_split_of_a_held_line(posted: Workspace) -> None:
         (["--tag", "@rev=1"], 2, "without @"),
         (["--line", "5060=4.505", "--line", "5010=-0.005"], 2, "4.505"),
         (["--line", "5060=NaN"], 2, "NaN"),
-        (["--line", "5060=1e400"], 2, "larger than"),
+        (["--line", "5060=1e400"], 2, "is not ACCOUNT=AMOUNT"),
         (["--line", "5060=0"], 2, "money"),
     ],
 )

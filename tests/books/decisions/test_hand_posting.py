@@ -35,6 +35,7 @@ REFUSED = {
     "no day": (["January", "x", "5220=1", "1590=-1"], 2, "is not a day"),
     "no text": (["2025-01-31", " ", "5220=1", "1590=-1"], 2, "description"),
     "no amount": (["2025-01-31", "x", "5220", "1590=-1"], 2, "is not ACCOUNT=AMOUNT"),
+    "an exponent": (["2025-01-31", "x", "5220=1E+3", "1590=-1000"], 2, "is not ACCOUNT=AMOUNT"),
     "a mark of the program": (["2025-01-31", "x", "5220=1", "1590=-1", "--tag", "@kind=opening"], 2, "not a tag"),
 }
 
