@@ -27,6 +27,7 @@ from cleared.base.errors import Place, PrimitiveError
 from cleared.books.importing.bank_file import ImportFile, find_covered_days, find_entry_day
 from cleared.books.ledger.bank_lines import BankLine, normalise_description
 from cleared.books.ledger.bank_row import BankRow, Statement
+from cleared.books.ledger.chains import find_last_change
 from cleared.books.ledger.entry import BY_FILES, OPENING
 from cleared.books.ledger.staged_bank_lines import NEAR_DAYS, BankBook
 from cleared.books.ledger.staged_journal import Books
@@ -61,13 +62,17 @@ def describe_foreign_row(line: BankLine, currency: str) -> str | None:
 
 
 def describe_late_row(file: ImportFile, line: BankLine, books: Books, bank: BankBook) -> str | None:
-    """Why the line is held and what to do, where it came after the period of its day was closed. Not so a line that
-    was posted before: what follows is dated as its chain is."""
+    """Why the line is held and what to do, where it came after the period of its day was closed. Not so a line whose
+    entries move money on days that are open: what follows is dated as they are."""
     if books.periods.closed_through is None or not line.amount:
         return None
     day = find_entry_day(file.account, line)
-    if not books.periods.is_closed(day) or bank.list_entry_ids(line.line_id):
+    if not books.periods.is_closed(day):
         return None
+    if entry_ids := bank.list_entry_ids(line.line_id):
+        last = find_last_change(map(books.get_entry, books.chains.list_members(entry_ids)))
+        if last is not None and not books.periods.is_closed(last):
+            return None
     which = "its day" if day == line.posted_date else f"its day, {day},"
     return (
         f"{which} was closed (through {books.periods.closed_through}) before it came. cleared queue correct posts it "

@@ -90,6 +90,22 @@ def test_b28_an_import_with_a_late_row_that_waits_is_taken_back(closed: Workspac
     ws.in_order()
 
 
+def test_b23_a_row_that_was_taken_back_before_its_day_was_closed_is_late(ws: Workspace) -> None:
+    """Its entry and what took that back are of the closed days, and cancel there."""
+    add_account(ws, CARD)
+    ws.drop("card.csv", JANUARY)
+    ws.run("ingest")
+    ws.ok("import", "undo", "card.csv")
+    ws.ok("period", "close", "2025-01")
+    ws.drop("card.csv", JANUARY)
+    ws.run("ingest")
+    (card,) = held(ws)
+    assert "was closed (through 2025-01-31) before it came" in str(card["title"]) and balances(ws) == {}
+    ws.ok("queue", "correct", str(card["id"]), "--account", "5060")
+    assert [e["date"] for e in ws.entries() if e["status"] != "voided"] == ["2025-02-01"]
+    ws.in_order()
+
+
 def test_b23_a_late_row_is_posted_on_its_day_where_that_is_open_again(closed: Workspace) -> None:
     ws = closed
     ws.drop("card.csv", FEBRUARY)
