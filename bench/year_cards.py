@@ -65,7 +65,7 @@ class DecidedCards:
             if self.choose_account(line.account):
                 self.take_line(line)
         elif kind == "Perhaps a transfer":
-            person.tap("It is: both go through the clearing account")
+            person.tap("It is: both go through the clearing account", exact=True)  # undo names it, too
         elif kind in ("Odd monthly charge", "Look-alike rows", "Rows that came before"):
             person.tap("Seen")
         elif kind == "Receipt of an entry":
