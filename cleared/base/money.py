@@ -117,6 +117,15 @@ def require_bounded(number: Decimal) -> Decimal:
     return number
 
 
+def read_amount(text: str) -> Decimal:
+    """An amount of a tracked file. Raises ``ValueError`` or ``ArithmeticError`` for what cannot be added, or is larger
+    than any money: written out, it would fill the memory."""
+    amount = Decimal(text)
+    if not amount.is_finite() or not -MAX_DIGITS <= amount.adjusted() < MAX_DIGITS:
+        raise ValueError(f"{text[:40]!r} is no amount")
+    return amount
+
+
 def _from_float(value: float, places: int) -> Decimal:
     if value != value or value in (float("inf"), float("-inf")):
         raise ValueError(f"{value} is not a finite number")

@@ -47,9 +47,13 @@ REVISION: Final = CardKind(
     "revision",
     "Amount changed by the bank",
     "revision",
-    "The bank changed the amount of a line it had reported.",
+    "The bank changed the amount of a line it had reported. Both are booked until somebody answers.",
     "",
-    answers=SEEN,
+    answers={
+        "both": "They are two payments: both stay booked.",
+        "replace": "The new amount counts: the entry of the earlier one is voided.",
+    },
+    person_only=True,
 )
 BALANCE_GAP: Final = CardKind(
     "balance_gap",

@@ -17,6 +17,7 @@ from cleared.base.file_source import FileSource
 from cleared.books.ledger.agreed_balances import parse_agreed_balances
 from cleared.books.ledger.bank_lines import (
     DUPLICATE_COLUMNS,
+    DUPLICATE_OPTIONAL,
     BankLine,
     ImportRecord,
     Outcome,
@@ -138,7 +139,7 @@ class _Redone:
                 else:
                     self._known_lines.add(line.line_id)
                     if (line.file_sha256, account) not in known:  # it stays where only the others' file is taken back
-                        self._bank.new_duplicates.append((line.file_sha256, line.row, line.line_id, ""))
+                        self._bank.new_duplicates.append((line.file_sha256, line.row, line.line_id, "", ""))
         records: Sequence[ImportRecord] = parse_imports(self._cut(self._bank.paths.imports), self._bank.paths.imports)
         self._bank.new_imports += [each for each in records if (each.file_sha256, each.account) not in known]
 
@@ -278,9 +279,10 @@ class _Redone:
                 raise WorkConflict(f"the bank line {line_id} was set aside there, too, in another way")
             self._bank.new_outcomes[line_id] = Outcome(outcome, reason)
         data = self._cut(paths.duplicates)
-        for _, row in read_records(data, DUPLICATE_COLUMNS) if data is not None else ():
-            self._require_line(row[2])
-            self._bank.new_duplicates.append((row[0], int(row[1]), row[2], row[3]))
+        rows = read_records(data, DUPLICATE_COLUMNS, optional=DUPLICATE_OPTIONAL) if data is not None else ()
+        for _, (file, number, line_id, note, bank_id) in rows:
+            self._require_line(line_id)
+            self._bank.new_duplicates.append((file, int(number), line_id, note, bank_id))
         known = {(each.file_sha256, each.account, each.run) for each in self._bank.undone_imports}
         self._bank.new_undone += [u for u in taken_back if (u.file_sha256, u.account, u.run) not in known]
         stand = {(each.account, each.day, each.amount, each.state) for each in self._bank.agreed_balances}

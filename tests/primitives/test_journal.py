@@ -149,6 +149,21 @@ def test_b2_a_commit_by_hand_can_be_answered_for(posted: Workspace) -> None:
     assert posted.json("check")["ok"]
 
 
+def test_the_card_of_an_entry_that_was_confirmed_by_hand_can_be_settled(posted: Workspace) -> None:
+    path = "books/2025/01/journal.csv"
+    (card,) = (each for each in posted.cards() if "COFFEE" in str(each["title"]))
+    rows = posted.read(path).splitlines(keepends=True)
+    rows = [row.replace("pending-review", "user-confirmed") if "COFFEE" in row else row for row in rows]
+    posted.put(path, "".join(rows))
+    posted.ok("accept", posted.commit(path, message="it is coffee"), "--reason", "it is")
+    posted.ok("queue", "approve", str(card["id"]))
+    assert card["id"] not in [each["id"] for each in posted.cards()]
+    posted.in_order()
+    with unchanged(posted):
+        refused(posted("queue", "approve", str(card["id"])), 3, "")
+        refused(posted("queue", "approve", str(card["entry_id"])), 3, "user-confirmed already")
+
+
 def test_b23_entries_that_wait_keep_a_period_open_unless_told_otherwise(posted: Workspace) -> None:
     """B23: closing names them; what corrects them later lands in the first open period, the closed figures stay."""
     before = posted.json("journal", "balance", "--as-of", "2025-01-31")

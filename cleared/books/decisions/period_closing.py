@@ -13,7 +13,7 @@ from cleared.base.clock import format_iso
 from cleared.base.errors import PolicyError, UsageError
 from cleared.base.short_text import list_lines
 from cleared.base.terminal import count_noun
-from cleared.books.card_kinds import BALANCE_GAP, ENTRY, NEAR_MATCH, TRANSFER
+from cleared.books.card_kinds import BALANCE_GAP, ENTRY, NEAR_MATCH, REVISION, TRANSFER
 from cleared.books.decisions import book_subjects
 from cleared.books.decisions.bank_standing import iter_bank_facts
 from cleared.books.index.journal_index import JournalIndex, open_index
@@ -32,7 +32,7 @@ from cleared.primitives.context import Context
 from cleared.workspace.watched_names import FAILED_FOLDER, is_ready_name
 
 _MAX_SHOWN: Final = 10
-_ABOUT_ROWS: Final = frozenset({NEAR_MATCH.name, TRANSFER.name})
+_ABOUT_ROWS: Final = frozenset({NEAR_MATCH.name, REVISION.name, TRANSFER.name})
 
 
 def close_period(

@@ -106,7 +106,8 @@ class ExportedBooks(Struct):
             if tags:
                 facts += _list_tag_facts(tags)
                 if status != "voided" and OPENING in tags.split(";"):
-                    self.opened.update(account for account, _ in legs)
+                    # Of a whole trial balance (cleared start-from): what it has no entry of, held nothing.
+                    self.opened.update((account for account, _ in legs) if reference else self.bank_accounts.values())
             facts += [
                 (name, text)
                 for name, text in (("reference", reference), ("receipt", receipt), ("notes", notes))

@@ -6,7 +6,7 @@ None of these stops an import.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from datetime import date
 from decimal import Decimal
 from typing import Any, Final
@@ -15,7 +15,7 @@ from cleared.base import money
 from cleared.base.clock import check_deadline
 from cleared.books.card_kinds import BALANCE_GAP, LINE, NEAR_MATCH, REVISION
 from cleared.books.importing.bank_file import ImportFile, find_balance_gaps, find_statement_gaps
-from cleared.books.ledger.bank_lines import BankLine, ImportRecord
+from cleared.books.ledger.bank_lines import BankLine, ImportRecord, iter_later_ids
 from cleared.books.ledger.staged_bank_lines import BankBook
 from cleared.cards.kinds import DUPLICATE_FILE
 
@@ -91,15 +91,17 @@ def stage_held_line(line: BankLine, why: str, card: StageCard) -> None:
 
 
 def stage_revisions(file: ImportFile, bank: BankBook, card: StageCard) -> None:
-    """The same bank id with another amount, whether it came in an earlier run or in another file of this one."""
+    """The same bank id with another amount, whether it came in an earlier run or in another file of this one; also
+    where the line came in another format, and its id with a later file."""
     account = file.account.id
     if not any(line.bank_id for line in file.new):
         return
     posted: dict[str, list[BankLine]] = {}
     taken = (line for owner, line in bank.new_lines.values() if owner == account)
-    for line in itertools.chain(bank.iter_account_lines(account), taken):
-        if line.bank_id and line.state == "posted":
-            posted.setdefault(line.bank_id, []).append(line)
+    lines = ((line.bank_id, line) for line in itertools.chain(bank.iter_account_lines(account), taken))
+    for bank_id, line in itertools.chain(lines, _iter_later_ids(bank, account)):
+        if bank_id and line.state == "posted":
+            posted.setdefault(bank_id, []).append(line)
     for line in check_deadline(file.new):
         for other in posted.get(line.bank_id, ()) if line.bank_id else ():
             if other.amount != line.amount:
@@ -111,7 +113,24 @@ def stage_revisions(file: ImportFile, bank: BankBook, card: StageCard) -> None:
                     row=line.row,
                     before=money.format_amount(other.amount),
                     after=money.format_amount(line.amount),
+                    earlier=other.line_id,
+                    line=line.line_id,
+                    rows=[
+                        {"date": str(x.posted_date), "amount": money.format_amount(x.amount), "text": x.description}
+                        for x in (other, line)
+                    ],
                 )
+
+
+def _iter_later_ids(bank: BankBook, account: str) -> Iterator[tuple[str, BankLine]]:
+    """The bank's ids of lines of an account that came without them, each with its line."""
+    standing = {each.file_sha256 for each in bank.imports}
+    staged = ((file, line_id, bank_id) for file, _, line_id, _, bank_id in bank.new_duplicates if bank_id)
+    known = iter_later_ids(bank.source.read(bank.paths.duplicates), bank.paths.duplicates)
+    for file, line_id, bank_id in itertools.chain(known, staged):
+        found = bank.find_line(line_id) if file in standing else None
+        if found is not None and found[0] == account and line_id not in bank.released_line_ids:
+            yield bank_id, found[1]
 
 
 def _file_key(file: ImportFile, about: str) -> tuple[str, ...]:

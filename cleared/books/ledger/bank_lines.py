@@ -67,6 +67,8 @@ IMPORT_COLUMNS: Final = (
 IMPORT_OPTIONAL: Final = ("format",)
 """Columns of new ``imports.csv`` files; one that was begun without them goes on so."""
 DUPLICATE_COLUMNS: Final = ("file_sha256", "row", "line_id", "note")
+DUPLICATE_OPTIONAL: Final = ("bank_id",)
+"""The same of ``duplicates.csv``: the bank's id of a row whose line came without it, from a file of another format."""
 UNDONE_COLUMNS: Final = ("file_sha256", "account", "run", "at", "by", "reason")
 LINE_ID_PREFIX: Final = "f1:"
 _ROWS_AT_ONCE: Final = 1_000
@@ -252,11 +254,11 @@ def iter_lines(data: bytes | None, file: str) -> Iterator[BankLine]:
                 r[0],
                 date.fromisoformat(r[1]),
                 date.fromisoformat(r[2]) if r[2] else None,
-                Decimal(r[3]),
+                money.read_amount(r[3]),
                 r[4],
                 r[5],
                 r[6],
-                Decimal(r[7]) if r[7] else None,
+                money.read_amount(r[7]) if r[7] else None,
                 r[8],
                 texts.setdefault(r[9], r[9]),
                 int(r[10]),
@@ -283,8 +285,8 @@ def iter_matches(data: bytes | None, file: str) -> Iterator[tuple[str, str, Deci
     """``(line_id, leg_id, amount)`` in order. Raises ``WorkspaceError`` with the damaged line."""
     for line, r in check_deadline(_read_rows(data, file, MATCH_COLUMNS)):
         try:
-            amount = Decimal(r[2])
-        except ArithmeticError:
+            amount = money.read_amount(r[2])
+        except (ValueError, ArithmeticError):
             raise damage_error(file, line, f"{r[2]!r} is not an amount") from None
         yield r[0], r[1], amount
 
@@ -326,8 +328,10 @@ def parse_imports(data: bytes | None, file: str) -> list[ImportRecord]:
     for line, r in _read_rows(data, file, IMPORT_COLUMNS, IMPORT_OPTIONAL):
         try:
             counts = int(r[5]), int(r[6])
+            for text in filter(None, r[7:10]):
+                money.read_amount(text)
             out.append(ImportRecord(r[0], r[1], r[2], r[3], r[4], *counts, r[7], r[8], r[9], r[10], r[11], r[12]))
-        except ValueError:
+        except (ValueError, ArithmeticError):
             raise damage_error(file, line, "an import record is not readable") from None
     return out
 
@@ -340,9 +344,15 @@ def parse_outcome_runs(data: bytes | None, file: str) -> dict[str, str]:
 def parse_duplicates(data: bytes | None, file: str) -> dict[str, set[str]]:
     """``line_id → digests of the files`` that said the line again."""
     files: dict[str, set[str]] = {}
-    for _, r in check_deadline(_read_rows(data, file, DUPLICATE_COLUMNS)):
+    for _, r in check_deadline(_read_rows(data, file, DUPLICATE_COLUMNS, DUPLICATE_OPTIONAL)):
         files.setdefault(r[2], set()).add(r[0])
     return files
+
+
+def iter_later_ids(data: bytes | None, file: str) -> Iterator[tuple[str, str, str]]:
+    """``(digest of the file, line_id, bank_id)`` of lines whose id of the bank came with a later file."""
+    rows = _read_rows(data, file, DUPLICATE_COLUMNS, DUPLICATE_OPTIONAL)
+    return ((r[0], r[2], r[4]) for _, r in check_deadline(rows) if r[4])
 
 
 def parse_undone(data: bytes | None, file: str) -> list[UndoneImport]:
@@ -359,9 +369,9 @@ def append_rows(data: bytes | None, header: tuple[str, ...], rows: Iterable[str]
     return b"".join(parts)
 
 
-def has_import_formats(data: bytes | None) -> bool:
-    """Whether the file of imports says of each in which format it was."""
-    return data is None or data.partition(b"\n")[0].endswith(b",format")
+def has_columns(data: bytes | None, optional: Sequence[str]) -> bool:
+    """Whether a file has these last columns, as one has that is begun now."""
+    return data is None or data.partition(b"\n")[0].endswith(f",{','.join(optional)}".encode())
 
 
 def _read_rows(

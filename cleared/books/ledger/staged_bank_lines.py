@@ -18,6 +18,7 @@ from cleared.books.ledger.agreed_balances import HEADER as AGREED_COLUMNS
 from cleared.books.ledger.agreed_balances import AgreedBalance, parse_agreed_balances
 from cleared.books.ledger.bank_lines import (
     DUPLICATE_COLUMNS,
+    DUPLICATE_OPTIONAL,
     IMPORT_COLUMNS,
     IMPORT_OPTIONAL,
     LINE_COLUMNS,
@@ -30,7 +31,7 @@ from cleared.books.ledger.bank_lines import (
     Outcome,
     UndoneImport,
     append_rows,
-    has_import_formats,
+    has_columns,
     iter_lines,
     parse_imports,
     parse_lines_once,
@@ -81,7 +82,7 @@ class BankBook:
         self.new_matches: list[tuple[str, str, Decimal]] = []
         self.new_outcomes: dict[str, Outcome] = {}
         self.new_imports: list[ImportRecord] = []
-        self.new_duplicates: list[tuple[str, int, str, str]] = []
+        self.new_duplicates: list[tuple[str, int, str, str, str]] = []  # as its columns
         self.new_undone: list[UndoneImport] = []
         self.new_agreed: list[AgreedBalance] = []
 
@@ -159,8 +160,7 @@ class BankBook:
         """The account's posted lines of these days and those up to five around them, of this run and committed."""
         low = first - timedelta(days=min(NEAR_DAYS, (first - date.min).days))
         high = last + timedelta(days=min(NEAR_DAYS, (date.max - last).days))
-        paths = self.source.list_paths(f"{self.paths.bank_root}/{account}")
-        months = sorted(match[1] for path in paths if (match := _MONTH_FILE.fullmatch(path.rpartition("/")[2])))
+        months = sorted(month for month, _ in self.list_month_files(account))
         wanted = [month for month in months if low.isoformat()[:7] <= month <= high.isoformat()[:7]]
         released = self.released_line_ids
         known = (line for month in wanted for line in self.read_month(account, month).values())
@@ -337,7 +337,7 @@ class BankBook:
         self._sums[line_id] = before + amount if before else amount
 
     def set_line_aside(self, line_id: str, outcome: str, reason: str) -> None:
-        """Stage that the line is ``ignored`` or ``held`` for a reason."""
+        """Stage that it is ``ignored`` or ``held``."""
         self.new_outcomes[line_id] = Outcome(outcome, reason)
 
     def is_accounted(self, line: BankLine) -> bool:
@@ -386,12 +386,13 @@ class BankBook:
             rows = (format_record((i, o.outcome, o.reason, run_id)) for i, o in self.new_outcomes.items())
             add(self.paths.outcomes, OUTCOME_COLUMNS, rows)
         if self.new_imports:
-            with_format = has_import_formats(self.source.read(self.paths.imports))
-            rows = (r.to_csv(with_format=with_format) for r in self.new_imports)
+            is_new = has_columns(self.source.read(self.paths.imports), IMPORT_OPTIONAL)
+            rows = (r.to_csv(with_format=is_new) for r in self.new_imports)
             add(self.paths.imports, (*IMPORT_COLUMNS, *IMPORT_OPTIONAL), rows)
         if self.new_duplicates:
-            rows = (format_record((a, str(b), c, d)) for a, b, c, d in self.new_duplicates)
-            add(self.paths.duplicates, DUPLICATE_COLUMNS, rows)
+            width = 5 if has_columns(self.source.read(self.paths.duplicates), DUPLICATE_OPTIONAL) else 4
+            rows = (format_record((a, str(b), *rest)[:width]) for a, b, *rest in self.new_duplicates)
+            add(self.paths.duplicates, (*DUPLICATE_COLUMNS, *DUPLICATE_OPTIONAL), rows)
         if self.new_undone:
             add(self.paths.undone, UNDONE_COLUMNS, (each.to_csv() for each in self.new_undone))
         if self.new_agreed:

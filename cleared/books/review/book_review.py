@@ -14,7 +14,7 @@ from cleared.base import money
 from cleared.base.clock import format_iso
 from cleared.base.errors import UsageError
 from cleared.base.short_text import parse_count
-from cleared.books.card_kinds import ADJUSTMENT, ENTRY, LINE, RECEIPT, TRANSFER
+from cleared.books.card_kinds import ADJUSTMENT, ENTRY, LINE, RECEIPT, REVISION, TRANSFER
 from cleared.books.decision_effects import entry_weight
 from cleared.books.decisions.adjusting_entries import read_adjustment
 from cleared.books.decisions.entry_amending import describe_changes
@@ -27,7 +27,13 @@ from cleared.books.ledger.entry import ZERO, Entry, entry_to_json, format_entry_
 from cleared.books.ledger.receipts import parse_receipts
 from cleared.books.ledger.staged_bank_lines import BankBook
 from cleared.books.ledger.staged_journal import Books
-from cleared.books.review.entry_staging import confirm_target, correct_target, entry_of, reject_target
+from cleared.books.review.entry_staging import (
+    confirm_target,
+    correct_target,
+    entry_of,
+    reject_target,
+    replace_revised_line,
+)
 from cleared.books.review.entry_undoing import (
     hold_line_again,
     list_restored,
@@ -73,7 +79,7 @@ class BookReview(RecordReview):
     """Entries are its records."""
 
     record_kind = ENTRY.name
-    card_kinds: ClassVar = (ENTRY.name, LINE.name, ADJUSTMENT.name, TRANSFER.name, RECEIPT.name)
+    card_kinds: ClassVar = (ENTRY.name, LINE.name, ADJUSTMENT.name, REVISION.name, TRANSFER.name, RECEIPT.name)
 
     # -- deciding -------------------------------------------------------------------------------------------------
 
@@ -112,6 +118,8 @@ class BookReview(RecordReview):
         if card.kind == LINE.name:
             reason = f"{choice}, by {case.by}"
             books_of(case.context).bank.set_line_aside(str(card.details["line"]), "ignored", reason)
+        if card.kind == REVISION.name and choice == "replace":
+            replace_revised_line(case)
         if card.kind == TRANSFER.name and choice == "pair":
             entries = card.details.get("entries")
             names = [str(each) for each in entries] if isinstance(entries, list) else []

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Final, cast
 
 from cleared.base import money
+from cleared.base.clock import format_iso
 from cleared.base.errors import Place, PolicyError, UsageError
 from cleared.books.card_kinds import ADJUSTMENT, LINE
 from cleared.books.decisions.adjusting_entries import post_adjustment
@@ -51,9 +52,10 @@ def confirm_target(case: DecisionCase) -> str:
         case.settle(f"posted as {posted.entry_id}")
         return f"{posted.entry_id} {posted.description}"
     entry = decidable_entry(context, _require_entry(case.target).entry_id)
-    if entry.status in DECIDED:
+    if entry.status not in DECIDED:
+        books_of(context).books.set_status(entry.entry_id, "user-confirmed")
+    elif card is None:  # one that waits is settled: the entry was changed by hand, and that was accepted
         raise PolicyError(f"{entry.entry_id} is {entry.status} already", remedy="Nothing needs doing.")
-    books_of(context).books.set_status(entry.entry_id, "user-confirmed")
     context.log_action("confirm", entry.description[:200], entry.entry_id)
     case.settle("confirmed")
     return f"{entry.entry_id} {entry.description}"
@@ -132,6 +134,39 @@ def _reject_entry(case: DecisionCase, entry: Entry, reason: str, outcome: str | 
             stage_line_card(context, line, f"held in suspense: {reason}", entry.entry_id)
     context.log_action("reject", reason, entry.entry_id)
     case.settle(f"rejected: {reason}"[:300])
+
+
+def replace_revised_line(case: DecisionCase) -> None:
+    """Stage that only the newer of two lines counts, which the bank reported under one id: what books the earlier one
+    is voided.
+
+    Raises ``PolicyError`` where the newer one is set aside, as then neither would be booked.
+    """
+    card, context = case.target.card, case.context
+    books, bank = books_of(context).books, books_of(context).bank
+    earlier, newer = (str(card.details.get(each, "")) if card is not None else "" for each in ("earlier", "line"))
+    found = bank.find_line(newer)
+    if found is None or bank.find_line(earlier) is None:
+        raise UsageError(
+            f"{case.target.name} does not say which two lines it is about",
+            remedy="Void the entry of the earlier one (cleared journal void), then answer both.",
+        )
+    if bank.is_ignored(newer) and not bank.posted_amount(newer):
+        raise PolicyError(
+            f"the line of {found[1].amount} on {found[1].posted_date} is set aside: nothing would be booked",
+            remedy="Answer both where the earlier amount is right, or take back what set it aside: cleared queue undo.",
+        )
+    reason = f"the bank reports {found[1].amount} instead"
+    entries = [books.get_entry(each) for each in bank.list_entry_ids(earlier)]
+    for entry in [each for each in entries if each.status != "voided"]:
+        case.result.added += [e.entry_id for e in void_with_corrections(context, entry, reason)]
+        case.result.records.append(entry.entry_id)
+        context.log_action("reject", reason, entry.entry_id)
+    bank.set_line_aside(earlier, "ignored", reason)
+    for each in context.cards.open_cards():
+        if each.record_id in case.result.records or (each.kind == LINE.name and each.details.get("line") == earlier):
+            context.cards.resolve_card(each.id, format_iso(context.now), case.by, reason)
+            case.result.cards.append(each.id)
 
 
 def _require_same_money(context: Context, entry: Entry, twin: Entry) -> None:

@@ -1,0 +1,120 @@
+"""The bank says another amount under an id that it has used: both are booked, and one answer says which counts."""
+
+from __future__ import annotations
+
+import pytest
+from harness import Workspace, chase, refused
+from statement_files import Line, Told, write_ofx
+
+NUMBER = ("config", "set", "bank_accounts.checking.match.account", "1234567890")
+
+
+def ofx(amount: str, day: str = "2025-01-08", *, id: str = "T1") -> str:
+    return write_ofx(Told(lines=[Line(day, amount, "DINER 12", id), Line("2025-01-09", "-4.00", "GITHUB *PRO", "T2")]))
+
+
+def checking(ws: Workspace) -> str:
+    rows = ws.json("journal", "balance")
+    return next((str(row["balance"]) for row in rows if row["account_id"] == 1010), "0.00")
+
+
+def revision(ws: Workspace) -> dict[str, object]:
+    (card,) = (card for card in ws.cards() if card["kind"] == "revision")
+    return card
+
+
+@pytest.fixture
+def revised(ws: Workspace) -> Workspace:
+    """A tip came on top: 20.00 was reported, then 23.50."""
+    ws.ok(*NUMBER)
+    for name, amount in (("first.ofx", "-20.00"), ("second.ofx", "-23.50")):
+        ws.drop(name, ofx(amount))
+        ws.run("ingest")
+    assert checking(ws) == "-47.50", "both are booked, and a card asks"
+    return ws
+
+
+def test_the_new_amount_takes_the_place_of_the_old_one(revised: Workspace) -> None:
+    ws = revised
+    card = str(revision(ws)["id"])
+    shown = ws.ok("queue", "show", card).out
+    assert shown.count("DINER 12") >= 2 and "-20.00" in shown and "-23.50" in shown, "both rows"
+    refused(ws("period", "close", "2025-01", "--despite", "it counts"), 3, "now as -23.50")
+    ws.ok("queue", "answer", card, "replace")
+    assert checking(ws) == "-27.50"
+    assert not [each for each in ws.cards() if each["kind"] in ("revision", "line")]
+    assert not [each for each in ws.cards() if each["kind"] == "entry" and "20.00" in str(each["title"])]
+    ws.in_order()
+    for amount in ("-20.00", "-23.50"):
+        ws.drop("again.ofx", ofx(amount))
+        ws.run("ingest")
+    assert checking(ws) == "-27.50", "neither comes back by itself"
+    ws.in_order()
+
+
+def test_an_answer_about_a_revised_row_is_taken_back(revised: Workspace) -> None:
+    ws = revised
+    waiting = sorted(str(card["title"]) for card in ws.cards())
+    ws.ok("queue", "answer", str(revision(ws)["id"]), "replace")
+    ws.ok("queue", "undo")
+    assert checking(ws) == "-47.50"
+    assert sorted(str(card["title"]) for card in ws.cards()) == waiting
+    ws.in_order()
+    ws.ok("queue", "answer", str(revision(ws)["id"]), "both")
+    assert checking(ws) == "-47.50" and not [card for card in ws.cards() if card["kind"] == "revision"]
+    ws.in_order()
+
+
+def test_the_new_amount_takes_the_place_of_an_entry_that_was_corrected(revised: Workspace) -> None:
+    ws = revised
+    (old,) = (entry for entry in ws.entries() if entry["amount"] == "20.00")
+    ws.ok("queue", "correct", old["entry_id"], "--account", "5060")
+    ws.ok("queue", "answer", str(revision(ws)["id"]), "replace")
+    assert checking(ws) == "-27.50"
+    assert "20.00" not in {row["balance"] for row in ws.json("journal", "balance")}
+    ws.in_order()
+
+
+def test_nothing_is_replaced_by_a_row_that_is_not_booked(revised: Workspace) -> None:
+    ws = revised
+    (new,) = (entry["entry_id"] for entry in ws.entries() if entry["amount"] == "23.50")
+    ws.ok("queue", "reject", new, "--reason", "no tip", "--outcome", "suspense")
+    (held,) = (card for card in ws.cards() if card["kind"] == "line")
+    ws.ok("queue", "answer", str(held["id"]), "ignore")
+    card = str(revision(ws)["id"])
+    refused(ws("queue", "answer", card, "replace"), 3, "nothing would be booked", "Answer both")
+    ws.ok("queue", "answer", card, "both")
+    assert checking(ws) == "-24.00"
+    ws.in_order()
+
+
+@pytest.mark.parametrize("together", [True, False])
+def test_a_row_of_csv_is_known_by_the_id_that_a_later_file_gave_it(ws: Workspace, *, together: bool) -> None:
+    ws.ok(*NUMBER)
+    files = [
+        ("1.csv", chase(("01/08/2025", "DINER 12", "-20.00"), ("01/09/2025", "GITHUB *PRO", "-4.00"))),
+        ("2.ofx", ofx("-20.00")),
+        ("3.ofx", ofx("-23.50")),
+    ]
+    for name, data in files:
+        ws.drop(name, data)
+        if not together:
+            ws.run("ingest")
+    if together:
+        ws.run("ingest")
+    assert revision(ws)["title"] == "checking: the bank reported T1 as -20.00, now as -23.50"
+    ws.ok("queue", "answer", str(revision(ws)["id"]), "replace")
+    assert checking(ws) == "-27.50"
+    ws.in_order()
+
+
+def test_ids_of_an_import_that_was_taken_back_are_forgotten(ws: Workspace) -> None:
+    ws.ok(*NUMBER)
+    ws.drop("1.csv", chase(("01/08/2025", "DINER 12", "-20.00"), ("01/09/2025", "GITHUB *PRO", "-4.00")))
+    ws.run("ingest")
+    ws.drop("2.ofx", ofx("-20.00"))
+    ws.run("ingest")
+    ws.ok("import", "undo", "2.ofx")
+    ws.drop("3.ofx", ofx("-23.50", "2025-01-28"))
+    ws.run("ingest")
+    assert not [card for card in ws.cards() if card["kind"] == "revision"]
