@@ -27,11 +27,12 @@ def while_a_run_is_on(what: Callable[[], None], first: Callable[[], None] = lamb
     try:
         with stop_on_signals(loop, lambda: None):
             first()
-            with watch.guard_run(lambda: killed.append("run"), 30):
-                try:
+            try:
+                with watch.guard_run() as guard:
+                    guard.kill = lambda: killed.append("run")
                     what()
-                except KeyboardInterrupt:
-                    killed.append("host")
+            except KeyboardInterrupt:
+                killed.append("host")
     finally:
         watch.close()
         waker.close()
