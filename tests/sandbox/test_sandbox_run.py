@@ -246,7 +246,7 @@ def test_ctrl_c_while_a_script_prints_is_no_failure_of_it(sandbox: Sandbox, sour
 
 @pytest.mark.parametrize("is_dropped", [True, False])
 def test_ctrl_c_while_a_worker_starts_is_heard(monkeypatch: pytest.MonkeyPatch, is_dropped: bool) -> None:
-    """The interpreter's client drops what Python raises in it (``is_dropped``); the worker itself is to hear nothing."""
+    """The client drops what Python raises in it (``is_dropped``); the worker itself is to hear nothing."""
     start = worker_pool.run_restricted
 
     def press_ctrl_c(*given: Any) -> None:
