@@ -33,17 +33,14 @@ def restore_entries(case: UndoCase) -> None:
     months = [m for m in map(layout.journal_month, case.commit.files or ()) if m is not None]
     old = {e.entry_id: e for m in months for e in before.iter_entries(*m)}
     new = {e.entry_id: e for m in months for e in after.iter_entries(*m)}
-    heirs = _restorations_by_entry(books_of(context).books)
     changed = [e for i, e in old.items() if new[i].status != e.status]
     added = [e for i, e in new.items() if i not in old and e.status != "voided"]
     _refuse_closed_period(books_of(context).books, [*changed, *(e for i, e in new.items() if i not in old)])
     # What restores an entry takes its place: of two decisions about it the second may have been taken back before.
     standing = [
-        _standing_entry(books_of(context).books, heirs, e.entry_id)
-        for e in changed
-        if new[e.entry_id].status != "voided"
+        _standing_entry(books_of(context).books, e.entry_id) for e in changed if new[e.entry_id].status != "voided"
     ]
-    for now in [*standing, *(_standing_entry(books_of(context).books, heirs, e.entry_id) for e in added)]:
+    for now in [*standing, *(_standing_entry(books_of(context).books, e.entry_id) for e in added)]:
         if books_of(context).books.get_entry(now.entry_id).status != "voided":
             # On no day before its own: where what it replaced cancels with it there, the chain counts as unmoved since
             # an earlier day, and only a part of that is taken back here.
@@ -53,7 +50,7 @@ def restore_entries(case: UndoCase) -> None:
     again: dict[str, str] = {}
     for entry in sorted(changed, key=lambda e: CORRECTS in e.tags):  # what a correction corrects is there by then
         tags = [t for t in entry.tags.split(";") if t and not t.startswith((RESTORES, ORIGINAL_DATE))]
-        tags = [_rename_corrected(t, books_of(context).books, heirs, again) for t in tags]
+        tags = [_rename_corrected(t, books_of(context).books, again) for t in tags]
         day = _date_restoration(books_of(context).books, entry, tags)
         tags += [f"{RESTORES}{entry.entry_id}", *date_tags(day, entry.date)]
         restored, duplicate = post_entry(
@@ -90,32 +87,21 @@ def _date_restoration(books: Books, entry: Entry, tags: list[str]) -> date:
     return books.date_change([entry.entry_id, *corrected], max(taken, default=entry.date))
 
 
-def _restorations_by_entry(books: Books) -> dict[str, list[Entry]]:
-    """Entry id → the entries that were posted to restore it, oldest first."""
-    restorations: dict[str, list[Entry]] = {}
-    for entry in books.iter_entries():
-        if RESTORES in entry.tags:
-            for tag in entry.tags.split(";"):
-                if tag.startswith(RESTORES):
-                    restorations.setdefault(tag.removeprefix(RESTORES), []).append(entry)
-    return restorations
-
-
-def _standing_entry(books: Books, heirs: dict[str, list[Entry]], entry_id: str) -> Entry:
+def _standing_entry(books: Books, entry_id: str) -> Entry:
     """The entry, or what restored it. Raises ``PolicyError`` where it was voided since by something else."""
     waiting = [books.get_entry(entry_id)]
     while waiting:
         entry = waiting.pop()
         if entry.status != "voided":
             return entry
-        waiting += heirs.get(entry.entry_id, ())
+        waiting += map(books.get_entry, books.chains.find_linked(entry.entry_id, RESTORES))
     raise PolicyError(
         f"{entry_id} was voided since, by something that cannot be taken back",
         remedy="The decision before that stays; decide anew about what is there now.",
     )
 
 
-def _rename_corrected(tag: str, books: Books, heirs: dict[str, list[Entry]], again: dict[str, str]) -> str:
+def _rename_corrected(tag: str, books: Books, again: dict[str, str]) -> str:
     """The tag; one that says ``@corrects=`` names what stands for the corrected entry now: what this undo restored
     (``again``), or an earlier one did.
 
@@ -124,7 +110,7 @@ def _rename_corrected(tag: str, books: Books, heirs: dict[str, list[Entry]], aga
     target = tag.removeprefix(CORRECTS)
     if not tag.startswith(CORRECTS):
         return tag
-    return f"{CORRECTS}{again.get(target) or _standing_entry(books, heirs, target).entry_id}"
+    return f"{CORRECTS}{again.get(target) or _standing_entry(books, target).entry_id}"
 
 
 def _refuse_closed_period(books: Books, entries: list[Entry]) -> None:
