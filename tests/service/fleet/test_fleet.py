@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import json
 import subprocess
 import tempfile
 from pathlib import Path
 
-from bucket_server import serve_bucket
 from fleets import FleetOfOne, Machine
 from harness import CLOCK, JANUARY, chase, command, remove_tree, take_ok
 from running import eventually
@@ -210,30 +208,6 @@ def test_who_asks_while_much_waits_is_told_so(fleet: FleetOfOne, tmp_path: Path)
         refused = fleet.owner(*words)
         assert refused.code == 5 and "10,000 jobs wait in the fleet" in refused.err, refused
     assert fleet.owner.json("status", "acme")["files"] == []
-
-
-def test_dropped_files_may_lie_in_a_bucket(fleet: FleetOfOne, tmp_path: Path) -> None:
-    """Its keys are in the worker's environment; a job has none of them."""
-    (tmp_path / "february.csv").write_text(FEBRUARY)
-    with serve_bucket("key-of-the-fleet") as (address, kept):
-        keys = {
-            "AWS_ENDPOINT_URL": address,
-            "AWS_ALLOW_HTTP": "true",
-            "AWS_ACCESS_KEY_ID": "key-of-the-fleet",
-            "AWS_SECRET_ACCESS_KEY": "secret",
-            "AWS_REGION": "eu-central-1",
-        }
-        worker = fleet.worker("one")
-        for machine in (fleet.owner, worker):
-            about = json.loads((machine.home / "fleet.json").read_bytes())
-            (machine.home / "fleet.json").write_text(json.dumps(about | {"store": "s3://files/acme"}))
-        fleet.owner.ok("drop", "acme", str(tmp_path / "february.csv"), **keys)
-        assert list(kept.values()) == [FEBRUARY.encode()]
-        worker.ok("worker", "--once", CLEARED_CLOCK=CLOCK, **keys)
-        assert fleet.row()["problem"] == "" and len(fleet.fetch().entries()) == 2
-        fleet.owner.ok("drop", "acme", str(tmp_path / "february.csv"), "--again", **keys)
-        worker.ok("worker", "--once", CLEARED_CLOCK=CLOCK, **keys)
-        assert fleet.owner.json("status", "acme")["files"] == [] and len(fleet.fetch().entries()) == 2
 
 
 def test_the_demo_makes_a_whole_fleet(tmp_path: Path, cluster: object, plain_environment: None) -> None:
