@@ -47,7 +47,7 @@ def run_agent(
         with job_queue.open_queue(fleet.database) as queue:
             job_queue.ask_for_job(queue, name, "run", identity)
         until = time.monotonic() + wait
-        while (ended := database.read_request(identity)) is not None and ended.status == "waiting":
+        while (ended := database.read_request(request)) is not None and ended.status == "waiting":
             if time.monotonic() > until:
                 raise BusyError(
                     f"{agent} of {name} has not had its run within {wait:g} seconds; it waits for a worker",

@@ -43,6 +43,8 @@ _RECORD: Final = (
     "name, statement, signature, state, head, due, looked_at, problem, failures, spent_day, spent_seconds, cards, "
     "written_by"
 )
+_SAME_REQUEST: Final = "workspace = %s AND agent = %s AND id = %s"
+"""As a key names an event of one agent in one workspace."""
 
 
 def bound_waits(url: str) -> str:
@@ -342,9 +344,11 @@ class FleetDatabase:
             now,
         )
 
-    def read_request(self, identity: str) -> Request | None:
+    def read_request(self, asked: Request) -> Request | None:
+        """What became of it."""
         rows = self.run(
-            "SELECT id, workspace, agent, payload, status, said, commit_id FROM fleet_requests WHERE id = %s", identity
+            f"SELECT id, workspace, agent, payload, status, said, commit_id FROM fleet_requests WHERE {_SAME_REQUEST}",
+            *_name_request(asked),
         )
         return Request(*rows[0]) if rows else None
 
@@ -357,19 +361,24 @@ class FleetDatabase:
         )
         return [Request(*row) for row in rows]
 
-    def begin_request(self, identity: str, head: str) -> None:
+    def begin_request(self, request: Request, head: str) -> None:
         """Its run begins on top of this commit. Where another worker has begun it before, that commit stays."""
-        self.run("UPDATE fleet_requests SET commit_id = %s WHERE id = %s AND commit_id = ''", head, identity)
+        query = f"UPDATE fleet_requests SET commit_id = %s WHERE {_SAME_REQUEST} AND commit_id = ''"
+        self.run(query, head, *_name_request(request))
 
-    def end_request(self, identity: str, status: str, said: str, commit: str, now: datetime) -> None:
+    def end_request(self, request: Request, status: str, said: str, commit: str, now: datetime) -> None:
         self.run(
-            "UPDATE fleet_requests SET status = %s, said = %s, commit_id = %s, ended_at = %s WHERE id = %s",
+            f"UPDATE fleet_requests SET status = %s, said = %s, commit_id = %s, ended_at = %s WHERE {_SAME_REQUEST}",
             status,
             said[:2_000],
             commit,
             now,
-            identity,
+            *_name_request(request),
         )
+
+
+def _name_request(request: Request) -> tuple[str, str, str]:
+    return request.workspace, request.agent, request.id
 
 
 def _record_from_row(row: tuple[Any, ...]) -> WorkspaceRecord:

@@ -51,7 +51,8 @@ class DroppedFile(Struct, frozen=True):
 
 
 class Request(Struct, frozen=True):
-    """A run that a person asked for. ``status``: waiting, succeeded, failed, asks (a person) or refused."""
+    """A run that a person asked for. ``id``: the key of its event, which is this agent's alone. ``status``: waiting,
+    succeeded, failed, asks (a person) or refused."""
 
     id: str
     workspace: str

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-VERSION: Final = 2
+VERSION: Final = 3
 """Of the tables, of a job's kinds, and of what a workspace's service remembers. It goes up where a worker of the
 version before could not do a job as it is asked now; such a job waits for one that can."""
 OLDEST: Final = 1
@@ -27,9 +27,10 @@ CREATE TABLE IF NOT EXISTS fleet_files (
   dropped_by text NOT NULL, at timestamptz NOT NULL, settled text NOT NULL DEFAULT '',
   PRIMARY KEY (workspace, digest));
 CREATE TABLE IF NOT EXISTS fleet_requests (
-  id text PRIMARY KEY, workspace text NOT NULL REFERENCES fleet_workspaces ON DELETE CASCADE, agent text NOT NULL,
-  payload jsonb, asked_by text NOT NULL, at timestamptz NOT NULL, status text NOT NULL DEFAULT 'waiting',
+  id text, workspace text NOT NULL REFERENCES fleet_workspaces ON DELETE CASCADE, agent text NOT NULL, payload jsonb,
+  asked_by text NOT NULL, at timestamptz NOT NULL, status text NOT NULL DEFAULT 'waiting',
   said text NOT NULL DEFAULT '', commit_id text NOT NULL DEFAULT '', ended_at timestamptz);
+ALTER TABLE fleet_requests DROP CONSTRAINT IF EXISTS fleet_requests_pkey, ADD PRIMARY KEY (workspace, agent, id);
 CREATE TABLE IF NOT EXISTS fleet_workers (
   key text PRIMARY KEY, name text NOT NULL, version text NOT NULL, at timestamptz NOT NULL);
 ALTER TABLE fleet_workers ADD COLUMN IF NOT EXISTS fleet_version integer NOT NULL DEFAULT 1;

@@ -12,7 +12,7 @@ import resource
 import sqlite3
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from contextlib import ExitStack, suppress
 from datetime import datetime, timedelta
 from datetime import time as day_time
@@ -24,9 +24,7 @@ from msgspec import Struct, structs
 
 from cleared.base.clock import Clock, clock_from
 from cleared.base.errors import ClearedError, PolicyError, UsageError, WorkspaceError
-from cleared.cards.kinds import QUESTION
-from cleared.changes.committed_cards import read_cards
-from cleared.changes.consumed_events import AlreadyRun, is_consumed
+from cleared.changes.consumed_events import AlreadyRun
 from cleared.changes.host import Host
 from cleared.changes.record_sources import CommittedSource
 from cleared.changes.workspace_opening import open_workspace
@@ -34,6 +32,7 @@ from cleared.domains.installed_domains import load_domains
 from cleared.gate.manual_runs import run_command
 from cleared.git import Snapshot
 from cleared.sandbox.schedule import jitter_seconds
+from cleared.service.fleet.earlier_ends import find_failure, find_question
 from cleared.service.fleet.fleet_database import FleetDatabase
 from cleared.service.fleet.fleet_home import Fleet, check_name
 from cleared.service.fleet.fleet_records import DroppedFile, JobOutcome, Request, WorkspaceRecord
@@ -66,7 +65,6 @@ from cleared.service.status_report import find_unapproved
 from cleared.service.waiting_cards import read_waiting_cards
 from cleared.service.workspace_actions import WorkspaceActions
 from cleared.service.workspace_service import WorkspaceService
-from cleared.triggers.event_stream import RUN_FAILED, read_events_since
 from cleared.triggers.pending_deliveries import peek_deliveries
 from cleared.triggers.service_log import ServiceLog
 from cleared.triggers.service_notices import report_push_rejections
@@ -292,9 +290,11 @@ class WorkspaceJob:
 
     def _run_request(self, service: WorkspaceService, clone: WorkerClone, request: Request) -> None:
         """A run that a person asked for: once, however often the job is tried."""
-        if self._end_failed(service.host, request):
+        now = self._clock.now()
+        if (failure := find_failure(service.host, self._pushed, request, now)) is not None:
+            self._database.end_request(request, "failed", str(failure["cause"]), str(failure["commit"]), now)
             return
-        self._database.begin_request(request.id, self._pushed)
+        self._database.begin_request(request, self._pushed)
         commit, status = "", ""
         try:
             result = run_command(service.host, request.agent, data=request.payload, key=request.id)
@@ -303,36 +303,12 @@ class WorkspaceJob:
             if status == "waiting":
                 status, said = "asks", result.cards[0].title if result.cards else "it waits for an answer"
         except AlreadyRun as error:
-            status, said = self._find_earlier_end(service.host, request) or ("succeeded", str(error))
+            title = find_question(service.host, self._pushed, request)
+            status, said = ("asks", title) if title is not None else ("succeeded", str(error))
         except (PolicyError, UsageError) as error:
             status, said = "refused", str(error)
         self._push(service.host, clone)
-        self._database.end_request(request.id, status, said or "", commit, self._clock.now())
-
-    def _find_earlier_end(self, host: Host, request: Request) -> tuple[str, str] | None:
-        """That its run asks, where it was pushed by a worker that was killed before it wrote that down."""
-        with host.open_for_reading() as repo:
-            snapshot = Snapshot(repo, self._pushed)
-            if is_consumed(host, repo, snapshot, request.agent, request.id, asking=False):
-                return None
-            for card in read_cards(host, snapshot).list_open():
-                event = card.details.get("event") if (card.kind, card.agent) == (QUESTION.name, request.agent) else None
-                if isinstance(event, Mapping) and event.get("id") == request.id:
-                    return "asks", card.title
-        return None
-
-    def _end_failed(self, host: Host, request: Request) -> bool:
-        """Whether its run failed, and was pushed, by a worker that was killed before it wrote that down."""
-        if not request.commit:
-            return False
-        now = self._clock.now()
-        with host.open_for_reading() as repo:
-            failed = read_events_since(host, repo, self._pushed, request.commit, lambda name: name == RUN_FAILED, now)
-        for about in (each.event.payload for each in failed):
-            if about["agent"] == request.agent and str(about["event"]).partition(" ")[2] == request.id:
-                self._database.end_request(request.id, "failed", str(about["cause"]), str(about["commit"]), now)
-                return True
-        return False
+        self._database.end_request(request, status, said or "", commit, self._clock.now())
 
     def _push(self, host: Host, clone: WorkerClone) -> None:
         """What was done is pushed, and then written down. Raises ``PushedMeanwhile`` where somebody was faster."""

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import itertools
 import subprocess
 import tempfile
+from datetime import datetime
 from pathlib import Path
 
 from fleets import FleetOfOne, Machine
-from harness import CLOCK, JANUARY, chase, command, remove_tree, take_ok
+from harness import CLOCK, JANUARY, Workspace, chase, command, remove_tree, take_ok
 from running import eventually
 from synced import run_git, tip_of
+from world import World
 
 from cleared.base.programs import own_command
 
+POST = 'journal_add_double("2025-02-09", "daily", 5070, 1010, "1.00")\n1\n'
 FEBRUARY = chase(("02/04/2025", "GITHUB *PRO", "-4.00"), ("02/05/2025", "CORNER SHOP", "-5.00"))
 
 
@@ -101,6 +105,28 @@ def test_a_run_that_a_person_asks_for_has_its_end_told(fleet: FleetOfOne) -> Non
     assert "waits for your answer" in asked and "Which colour?" in asked
 
 
+def test_a_key_is_of_one_agent_in_one_workspace(fleet: FleetOfOne) -> None:
+    fleet.add_other("beta")
+    for books in (fleet.ws, fleet.desk_of("beta")):
+        for agent in ("one", "two"):
+            body = f'ctx_emit("{agent}.ran", 1)\ngit_commit("{agent} has run")\n'
+            books.agent(agent, body, "grants: [ctx.emit, git.commit]\n")
+        books.ok("sync")
+    asked = [("acme", "one"), ("acme", "two"), ("beta", "one")]
+    for names in asked:
+        assert fleet.owner("run", *names, "--wait", "0", "--key", "2025-02").code == 5
+    fleet.work("one", CLOCK)
+    fleet.work("one", CLOCK)
+    ended = [fleet.owner.json("run", *names, "--key", "2025-02") for names in asked]
+    assert [each["status"] for each in ended] == ["succeeded"] * 3 and len({each["commit"] for each in ended}) == 3
+    assert [log_of(fleet.shared).count(f"{agent} has run") for agent in ("one", "two")] == [1, 1]
+    assert [log_of(fleet.shared_of("beta")).count(f"{agent} has run") for agent in ("one", "two")] == [1, 0]
+
+
+def log_of(shared: Path) -> str:
+    return run_git(shared, "log", "--format=%s", "main")
+
+
 def test_who_is_faster_is_not_lost(fleet: FleetOfOne, tmp_path: Path) -> None:
     """A push that is rejected: what the job did is done again on top of theirs."""
     fleet.worker("one")
@@ -163,6 +189,52 @@ def test_the_database_can_be_made_again_from_git_and_the_store(fleet: FleetOfOne
     assert run_git(fleet.shared, "merge-base", "--is-ancestor", tip, "main") == ""
 
 
+def test_a_lost_database_forgets_no_schedule_and_no_event(fleet: FleetOfOne) -> None:
+    """What had its run has none again, and what had none yet has it."""
+    ws = fleet.ws
+    ws.put("agents/daily.py", '"""\nname: daily\ntrigger: schedule\nschedule: 0 6 * * *\n"""\nctx_emit("day", 1)\n1\n')
+    ws.put("agents/seen.py", '"""\nname: seen\ntrigger: event\nevent: card.resolved\n"""\nctx_emit("seen", 1)\n1\n')
+    for name in ("daily", "seen"):
+        take_ok(ws, "agent", "approve", str(ws.json("agent", "propose", name)["id"]))
+    ws.drop("february.csv", FEBRUARY)
+    ws.run("ingest")
+    ws.ok("sync")
+    fleet.work("one", CLOCK)
+    fleet.work("one", "2025-02-11T06:00:30Z")
+    ws.ok("sync")
+    before = len(ws.json("run", "list", "--agent", "seen"))
+    (waiting,) = [card for card in ws.cards() if card["kind"] == "entry"]
+    ws.ok("queue", "approve", str(waiting["entry_id"]))
+    ws.ok("sync")
+    fleet.query("DROP SCHEMA public CASCADE")
+    fleet.query("CREATE SCHEMA public")
+    fleet.owner.ok("init", "--database", fleet.database, "--store", str(fleet.store))
+    fleet.add()
+    for name, at in (("two", "2025-02-11T06:05:00Z"), ("one", "2025-02-12T06:00:30Z"), ("two", "2025-02-12T06:01:00Z")):
+        fleet.work(name, at)
+    runs = fleet.fetch().json("run", "list", "--agent", "daily")
+    assert sorted(run["started_at"] for run in runs) == [f"2025-02-{day}T06:00:30Z" for day in (11, 12)]
+    assert len(ws.json("run", "list", "--agent", "seen")) == before + 1
+
+
+def test_a_service_beside_the_fleet_books_nothing_twice(fleet: FleetOfOne) -> None:
+    """Somebody says ``cleared up`` in a clone all the same."""
+    ws = fleet.ws
+    ws.put("agents/daily.py", f'"""\nname: daily\ntrigger: schedule\nschedule: 0 6 * * *\n"""\n{POST}')
+    take_ok(ws, "agent", "approve", str(ws.json("agent", "propose", "daily")["id"]))
+    with World(ws, CLOCK) as world:
+        world.settle()
+        ws.ok("sync")
+        fleet.work("one", CLOCK)
+        world.time.at = datetime.fromisoformat("2025-02-11T06:00:30Z")
+        world.settle()
+    fleet.work("one", "2025-02-11T06:00:30Z")
+    for books in (ws, Workspace(fleet.worker("one").home / "fleet/clones/acme")):
+        assert [entry["description"] for entry in books.entries()] == ["daily"]
+    ws.ok("sync")
+    assert [entry["description"] for entry in fleet.fetch().entries()] == ["daily"]
+
+
 def test_a_lost_store_costs_what_was_not_imported_yet(fleet: FleetOfOne, tmp_path: Path) -> None:
     """Which is named, and handed in again; runs go on."""
     for name, text in (("january.csv", JANUARY), ("february.csv", FEBRUARY)):
@@ -188,16 +260,35 @@ def test_what_a_workspace_may_use_and_when_it_is_looked_at_are_shown(fleet: Flee
     fleet.work("one", CLOCK)
     row = fleet.row()
     assert row["spread_seconds"] == 600 and not str(row["due"]).endswith("00:00Z")
-    fleet.query("UPDATE fleet_workspaces SET spent_seconds = 2")
-    fleet.make_due(CLOCK)
+    fleet.add("--spread", "0")
+    fleet.work("one", CLOCK)
+    row = fleet.row()
+    assert (row["spread_seconds"], row["budget_seconds"], row["branch"]) == (0, 1, "main")
+    assert str(row["due"]).endswith("00:00Z")
+
+
+def test_what_jobs_take_is_of_the_budget_of_a_day(fleet: FleetOfOne) -> None:
+    """Also what their scripts take, which have processes of their own."""
+    fleet.ws.agent("little", "1\n")
+    fleet.ws.agent("much", "n = 0\nwhile n < 3000000:\n    n = n + 1\n1\n")
+    fleet.ws.ok("sync")
+    fleet.work("one", CLOCK)
+    spent = [fleet.row()["spent_seconds"]]
+    for agent in ("little", "much"):
+        fleet.owner("run", "acme", agent, "--wait", "0", "--key", agent)
+        fleet.work("one", CLOCK)
+        spent.append(fleet.row()["spent_seconds"])
+    of_little, of_much = (after - before for before, after in itertools.pairwise(spent))
+    assert 0 < of_little < of_much, spent
+    fleet.add("--budget", str(int(spent[-1])))
+    fleet.owner("run", "acme", "little", "--wait", "0", "--key", "more")
     fleet.work("one", CLOCK)
     row = fleet.row()
     assert "used up" in row["problem"] and row["due"] == "2025-02-11T00:00:00Z"
+    status = fleet.owner.json("status")
+    assert status["ended"]["put_off"] > 0 == status["ended"]["failed"] and status["requests"] == 1
     fleet.work("one", "2025-02-11T00:00:10Z")
-    assert fleet.row()["problem"] == ""
-    fleet.add("--spread", "0")
-    row = fleet.row()
-    assert (row["spread_seconds"], row["budget_seconds"], row["branch"]) == (0, 1, "main")
+    assert fleet.row()["problem"] == "" and fleet.owner.json("status")["requests"] == 0
 
 
 def test_who_asks_while_much_waits_is_told_so(fleet: FleetOfOne, tmp_path: Path) -> None:
