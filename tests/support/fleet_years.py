@@ -29,7 +29,7 @@ from cleared.base.clock import format_iso
 from cleared.base.errors import ClearedError
 from cleared.base.terminal import print_message
 from cleared.service.fleet import fleet_home, worker
-from cleared.service.fleet.job_queue import JobKind
+from cleared.service.fleet.job_queue import JobKind, JobTry
 from cleared.service.fleet.worker import FleetWorker
 from cleared.workspace.location import cleared_home
 
@@ -288,9 +288,9 @@ class ClockFile:
 class JumpedWorker(FleetWorker):
     """A worker whose jobs go by the clock's file as it is when they begin."""
 
-    async def _do_job(self, workspace: str, kind: JobKind, key: str) -> None:
+    async def _do_job(self, workspace: str, kind: JobKind, key: str, job: JobTry) -> None:
         self._instant = format_iso(self._clock.now())
-        await super()._do_job(workspace, kind, key)
+        await super()._do_job(workspace, kind, key, job)
 
 
 def run_worker() -> int:

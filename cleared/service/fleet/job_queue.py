@@ -21,6 +21,7 @@ from cleared.service.fleet.fleet_tables import VERSION
 if TYPE_CHECKING:
     from procrastinate import App
     from procrastinate.connector import BaseConnector
+    from procrastinate.job_context import JobContext
     from procrastinate.jobs import Job
 
 _QUEUE: Final = "cleared"
@@ -37,7 +38,9 @@ TURN_SECONDS: Final = 30.0
 """After this long, a job lets other workspaces have their turn."""
 JobKind = Literal["due", "file", "run", "push", "call"]
 """What happened: a time came, a file was dropped, a person asked for a run, somebody pushed, a program called."""
-Serve = Callable[[str, JobKind, str], Awaitable[None]]
+JobTry = tuple[int, int]
+"""The number of a job, and how often it was given up before."""
+Serve = Callable[[str, JobKind, str, JobTry], Awaitable[None]]
 
 
 def name_queue(version: int) -> str:
@@ -56,13 +59,14 @@ def make_app(connector: BaseConnector, serve: Serve | None = None) -> App:
 
     app = App(connector=connector)
     if serve is not None:
-        app.task(name=TASK)(_as_task(serve))
+        app.task(name=TASK, pass_context=True)(_as_task(serve))
     return app
 
 
 def _as_task(serve: Serve) -> Callable[..., Awaitable[None]]:
-    async def serve_workspace(workspace: str, kind: JobKind, key: str) -> None:
-        await serve(workspace, kind, key)
+    async def serve_workspace(context: JobContext, workspace: str, kind: JobKind, key: str) -> None:
+        assert context.job.id is not None
+        await serve(workspace, kind, key, (context.job.id, context.job.attempts))
 
     return serve_workspace
 
@@ -139,6 +143,12 @@ def drop_waiting_jobs(database: FleetDatabase, workspace: str) -> None:
         TASK,
         list_queues(),
     )
+
+
+def hold_job(database: FleetDatabase, job: JobTry) -> bool:
+    """Whether a job is still whose try this is; nobody takes it over before the transaction ends."""
+    query = "SELECT 1 FROM procrastinate_jobs WHERE id = %s AND attempts = %s AND status = 'doing' FOR SHARE"
+    return bool(database.run(query, *job))
 
 
 def apply_schema(url: str) -> None:

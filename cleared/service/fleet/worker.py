@@ -24,6 +24,7 @@ from cleared.service.fleet.job_queue import (
     PATIENCE,
     TURN_SECONDS,
     JobKind,
+    JobTry,
     ask_for_due,
     count_outcome,
     list_queues,
@@ -207,10 +208,10 @@ class FleetWorker:
 
     # --- jobs --------------------------------------------------------------------------------------------------
 
-    async def _do_job(self, workspace: str, kind: JobKind, key: str) -> None:
+    async def _do_job(self, workspace: str, kind: JobKind, key: str, job: JobTry) -> None:
         """A process for each job: what it knows of one workspace's secrets ends with it."""
         home, instant = str(cleared_home()), self._instant
-        order = JobOrder(self._fleet, str(self._folder), home, workspace, kind, key, instant, self._turn)
+        order = JobOrder(self._fleet, str(self._folder), home, workspace, kind, key, job, instant, self._turn)
         process = self._processes.Process(target=run_in_process, args=(order,), name=f"job of {workspace}")
         await asyncio.to_thread(process.start)
         await asyncio.to_thread(process.join)

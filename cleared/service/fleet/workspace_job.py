@@ -41,9 +41,11 @@ from cleared.service.fleet.job_calls import JobCalls
 from cleared.service.fleet.job_queue import (
     TURN_SECONDS,
     JobKind,
+    JobTry,
     ask_for_job,
     count_outcome,
     drop_waiting_jobs,
+    hold_job,
     open_queue,
 )
 from cleared.service.fleet.object_store import FileStore
@@ -91,12 +93,17 @@ class JobOrder(Struct, frozen=True):
     workspace: str
     kind: JobKind
     key: str
+    job: JobTry
     instant: str | None = None
     turn_seconds: float = TURN_SECONDS
 
 
 class PushedMeanwhile(Exception):
     """Somebody has pushed to the workspace since the job began."""
+
+
+class TakenOver(Exception):
+    """Another worker has the job, as this one was still for so long that it was taken for dead."""
 
 
 def do_job(order: JobOrder, say: Callable[[str], None]) -> None:
@@ -190,6 +197,9 @@ class WorkspaceJob:
                 self._say("somebody has pushed meanwhile; once more, on top of that")
                 record = self._database.read_workspace(record.name)
                 known = structs.replace(known, head=record.head)
+            except TakenOver:
+                self._say("another worker has taken this job over, and tells what is to be told")
+                return "done"
         self._report_rejections(clone, known)
         raise WorkspaceError(
             f"others have pushed {PUSH_TRIES} times while a job was at work",
@@ -202,7 +212,7 @@ class WorkspaceJob:
         self._pushed = clone.follow_pushed(host, known)
         self._files = []  # of what was discarded
         report_push_rejections(host, PUSH_TRIES, self._clock.now().date().isoformat())
-        with suppress(PushedMeanwhile):
+        with suppress(PushedMeanwhile, TakenOver):
             self._push(host, clone)
 
     def _open_host(self, root: Path) -> Host:
@@ -327,7 +337,14 @@ class WorkspaceJob:
         if not is_there:
             raise PushedMeanwhile
         self._pushed = head
-        self._database.save_head(self._order.workspace, head)
+        self._note(partial(self._database.save_head, self._order.workspace, head))
+
+    def _note(self, write: Callable[[], None]) -> None:
+        """Write down what this job has done. Raises ``TakenOver`` where it is another worker's now."""
+        with self._database.transaction():
+            if not hold_job(self._database, self._order.job):
+                raise TakenOver
+            write()
 
     def _settle_files(self) -> None:
         """What was pushed has taken these files in, or has set them aside."""
@@ -359,7 +376,7 @@ class WorkspaceJob:
         notifier = Notifier(host)
         notifier.record_pushed_failures(self._pushed, self._began_at, now)
         notifier.prepare_messages(now)
-        save(state=pack_state(host.layout.state_dir), due=due)
+        self._note(partial(save, state=pack_state(host.layout.state_dir), due=due))
         told = [sender.send_due_messages(now) for sender in (notifier, ScriptMessages(host))]
         due = min((at for at in (due, *told) if at is not None), default=None)
-        save(state=pack_state(host.layout.state_dir), due=due)
+        self._note(partial(save, state=pack_state(host.layout.state_dir), due=due))

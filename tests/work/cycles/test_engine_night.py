@@ -19,6 +19,7 @@ from fake_provider import Reply
 from harness import Workspace, take_ok
 from patience import PATIENCE
 from real_engines import CODEX_CONFIG, CodexApi, find_engine, play_claude
+from running import list_descendants
 from tasking import Tasks, task
 
 from cleared.processes.confinement import landlock_abi
@@ -45,18 +46,6 @@ def real(cyc: Workspace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Ite
         (tmp_path / "home" / name).mkdir(parents=True, exist_ok=True)
     (tmp_path / "home/.claude.json").write_text("{}")
     yield cyc
-
-
-def list_descendants(pid: int) -> list[int]:
-    """All that a process has started: of a cycle its keeper, the engine, and what that runs."""
-    parents = {}
-    for path in Path("/proc").glob("[0-9]*/stat"):
-        with suppress(OSError):
-            parents[int(path.parent.name)] = int(path.read_text().rpartition(")")[2].split()[1])
-    found = [pid]
-    for each in found:
-        found += [child for child, parent in parents.items() if parent == each]
-    return found[1:]
 
 
 def begin(ws: Workspace, name: str, *more: str) -> Any:
