@@ -128,7 +128,8 @@ class FleetWorker:
             queues=list_queues(),
             concurrency=self._concurrency,
             delete_jobs="always",
-            update_heartbeat_interval=self._patience / 6,
+            # Others may have less patience than this one, and so has who counts the workers that are alive.
+            update_heartbeat_interval=min(self._patience, PATIENCE) / 6,
             stalled_worker_timeout=self._patience,
             fetch_job_polling_interval=2.0,
             install_signal_handlers=False,

@@ -46,7 +46,18 @@ def test_a_killed_worker_s_job_is_done_by_another(fleet: FleetOfOne, tmp_path: P
     eventually(lambda: not fleet.owner.json("status", "acme")["files"])
     said = end(second)
     assert "a worker died at its job" in said and "Traceback" not in said
+    assert fleet.owner.json("status")["ended"]["lost"] == 1
     assert sorted(entry["amount"] for entry in fleet.fetch().entries()) == ["1.00", "2.00"]
+
+
+def test_a_worker_of_much_patience_is_not_taken_for_dead(fleet: FleetOfOne) -> None:
+    """Others have less; ``status`` counts it, and nobody takes its jobs."""
+    worker = fleet.worker("one").start("--patience", "86400")
+    read = "SELECT last_heartbeat FROM procrastinate_workers"
+    first = eventually(lambda: fleet.query(read))
+    eventually(lambda: fleet.query(read) > first)
+    assert fleet.owner.json("status")["alive"] == 1
+    assert "Traceback" not in end(worker)
 
 
 def test_what_a_killed_worker_left_among_temporary_files_is_removed(fleet: FleetOfOne) -> None:
@@ -203,6 +214,7 @@ def test_a_job_whose_process_is_killed_says_so_and_is_done_again(fleet: FleetOfO
     os.kill(eventually(lambda: _find_run(one.home / "fleet/clones/acme/.cleared"), pause=0.005), signal.SIGKILL)
     problem = eventually(lambda: fleet.row()["problem"])
     assert f"ended by signal 9 on {os.uname().nodename}" in problem and "done again" in problem
+    assert fleet.owner.json("status")["ended"]["killed"] == 1
     fleet.make_due(CLOCK)
     assert fleet.owner.json("run", "acme", "slow", "--key", "once")["status"] == "succeeded"
     assert "Traceback" not in end(worker)
