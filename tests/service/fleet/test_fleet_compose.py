@@ -18,11 +18,15 @@ from urllib.request import urlopen
 import psycopg
 import pytest
 import yaml
+from bucket_server import serve_bucket
 from fleets import Machine
-from harness import Workspace, chase, remove_tree
+from harness import Workspace, chase, command, remove_tree, take_ok
 from listening import find_free_port
 from patience import PATIENCE
+from program_client import KEEP, Program
 from running import eventually
+from signed_calls import send
+from web_client import Server
 
 from cleared.service.fleet.local_postgres import LocalPostgres
 
@@ -39,6 +43,8 @@ class Composed:
         self.services: dict[str, Any] = yaml.safe_load((FOLDER / "compose.yaml").read_text())["services"]
         self._folder, self._volumes = folder, {"socket": socket}
         self.port = find_free_port()
+        self.said: dict[str, str] = {}
+        """Variables of whoever says ``up``."""
         self._running: dict[str, subprocess.Popen[bytes]] = {}
 
     def mounts(self, name: str) -> list[tuple[str, Path]]:
@@ -52,10 +58,20 @@ class Composed:
             text = re.sub(rf"(^|=){re.escape(place)}(?=[/&]|$)", rf"\g<1>{folder}", text)
         return text
 
+    def fill_in(self, name: str) -> dict[str, str]:
+        """The variables of a service: what has no value, and what names another, is as whoever says ``up`` has it."""
+        variables: dict[str, str | None] = self.services[name]["environment"]
+        given = {key: value for key, value in variables.items() if value is not None}
+        given |= {key: value for key, value in self.said.items() if key in variables.keys() - given.keys()}
+        return {
+            key: re.sub(r"\$\{(\w+):-([^}]*)\}", lambda named: self.said.get(named[1]) or named[2], value)
+            for key, value in given.items()
+        }
+
     def start(self, name: str) -> None:
         for _, folder in self.mounts(name):
             folder.mkdir(exist_ok=True)
-        told = {key: self.translate(name, value) for key, value in self.services[name]["environment"].items()}
+        told = {key: self.translate(name, value) for key, value in self.fill_in(name).items()}
         environment = {key: value for key, value in os.environ.items() if not key.startswith("CLEARED_")} | told
         environment["PATH"] = f"{Path(sys.executable).parent}:{environment['PATH']}"
         if "PORT" in told:
@@ -115,7 +131,10 @@ def composed(cluster: LocalPostgres, plain_environment: None) -> Iterator[Compos
             db.execute("DROP ROLE cleared")
 
 
-def test_what_the_compose_file_starts_is_a_fleet(composed: Composed, tmp_path: Path) -> None:
+def test_what_the_compose_file_starts_is_a_fleet(
+    composed: Composed, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With a page, webhooks and metrics; and with a bucket, where whoever starts it names one."""
     postgres = composed.services["postgres"]
     assert postgres["command"] == ["postgres", "-c", "listen_addresses="] and "ports" not in postgres
     assert {"POSTGRES_USER": "cleared", "POSTGRES_DB": "fleet"}.items() <= postgres["environment"].items()
@@ -134,6 +153,15 @@ def test_what_the_compose_file_starts_is_a_fleet(composed: Composed, tmp_path: P
     assert owner.json("status")["problems"] == 0
     desk = Workspace(owner.home / "fleet/desk/acme")
     eventually(lambda: "CORNER SHOP" in desk.git("log", "-p", "--all", "--", "books"))
+    monkeypatch.setenv("CLEARED_HOME", str(owner.home))
+    server = Server.at(f"http://127.0.0.1:{composed.port}", "")
+    token = command("token", "add", "monitor", "--fleet", "--json").json["token"]
+    assert '\ncleared_workers{state="alive"} 3\n' in Program(server, token=token).send("GET", "/metrics").body
+    desk.put("agents/orders.py", f'"""\nname: orders\ntrigger: webhook\nsample: {{"order": 0}}\n"""\n{KEEP}\n')
+    take_ok(desk, "agent", "approve", str(desk.json("agent", "propose", "orders")["id"]))
+    secret = str(desk.json("webhook", "add", "orders")["secret"])
+    status, answer = send(server, secret, "m1", {"order": 7}, "?wait=30")
+    assert status == 200 and answer["run"]["result"] == {"order": 7}, answer
     revoked = owner.json("trust")[0]["key"]
     owner.ok("trust", "--revoke", revoked)
     ended = composed.end()
@@ -142,6 +170,20 @@ def test_what_the_compose_file_starts_is_a_fleet(composed: Composed, tmp_path: P
     composed.start("owner")
     eventually(lambda: answers(f"http://127.0.0.1:{composed.port}/healthz"))
     assert {each["key"]: each["trusted"] for each in owner.json("trust")}[revoked] is False
+    composed.end()
+
+    with serve_bucket() as bucket:
+        composed.said = {"FILES": "s3://files/here", **bucket.variables}
+        owner.variables = dict(bucket.variables)
+        for name in ("owner", *workers[:2]):  # one of them at least is let in
+            composed.start(name)
+        eventually(lambda: answers(f"http://127.0.0.1:{composed.port}/healthz"))
+        (tmp_path / "kiosk.csv").write_text(chase(("02/06/2025", "KIOSK", "-6.00")))
+        owner.ok("drop", "acme", str(tmp_path / "kiosk.csv"))
+        assert [path.rpartition("/")[0] for path in bucket.kept] == ["/files/here"]
+        eventually(lambda: not owner.json("status", "acme")["files"])
+        assert owner.json("status")["problems"] == 0
+        composed.end()
 
 
 def test_the_image_has_what_its_commands_name() -> None:
