@@ -11,6 +11,7 @@ from cleared.cli.command_groups import new_group
 from cleared.cli.options import AgentName, JsonOption, WorkspaceOption, open_host
 from cleared.web.client_file import ClientFile
 from cleared.web.webhook_secrets import add_webhook, remove_webhooks
+from cleared.workspace.fleet_clones import find_served
 
 app = new_group()
 
@@ -22,12 +23,16 @@ def add_webhook_secret(agent: AgentName, json: JsonOption = False, workspace: Wo
     It is stored beside your key, outside of git, and counts for this clone alone. Secrets that were made before go on
     counting, so that a program can change over; then remove those.
     """
-    made = add_webhook(open_host(workspace), agent)
+    host = open_host(workspace)
+    made = add_webhook(host, agent)
+    served = find_served(host.root)
+    path = f"{f'/w/{served}' if served else ''}/hooks/{made.agent}"
     if json:
-        print_json({"id": made.id, "agent": made.agent, "secret": made.secret, "path": f"/hooks/{made.agent}"})
+        print_json({"id": made.id, "agent": made.agent, "secret": made.secret, "path": path})
         return
     print_line(made.secret)
-    print_message(f"It is shown this once. Signed calls go to /hooks/{made.agent} of cleared server.")
+    server = "cleared fleet server" if served else "cleared server"
+    print_message(f"It is shown this once. Signed calls go to {path} of {server}.")
 
 
 @app.command("list")

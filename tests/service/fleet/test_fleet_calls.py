@@ -174,6 +174,20 @@ def test_a_job_brings_so_many_calls_of_each_agent(fleet: FleetOfOne) -> None:
     assert len(calls) == 503
 
 
+def test_a_call_is_to_be_sent_again_while_too_many_wait(fleet: FleetOfOne) -> None:
+    secret, body = make_called(fleet), b'{"order": 7}'
+    fleet.query(
+        "INSERT INTO fleet_calls (workspace, agent, id, ordering_key, digest, received) SELECT 'acme', 'orders', "
+        "n::text, '', '', now() FROM generate_series(1, 10000) AS n"
+    )
+    with fleet.serving() as server:
+        page = Program(server).send("POST", "/w/acme/hooks/orders", body, **sign(secret, body, "m1"))
+        assert page.status == 503 and int(page.headers["retry-after"]) > 0 and "10,000 calls wait" in page.body, page
+        assert not list_kept(fleet)
+        fleet.query("DELETE FROM fleet_calls WHERE id = '1'")
+        assert send(server, secret, "m1", {"order": 7})[0] == 202
+
+
 def test_a_call_of_another_body_or_of_another_workspace_is_not_run(fleet: FleetOfOne) -> None:
     """Whoever can write to the store changes a body; whoever can write to the database names another one."""
     secret = make_called(fleet, POST, '{"amount": "1.00"}')
