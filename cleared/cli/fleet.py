@@ -125,6 +125,9 @@ def add_workspace(
     rewritten: Annotated[
         bool, typer.Option("--rewritten", help="Its history was rewritten, and counts as it is now.")
     ] = False,
+    nobody_new: Annotated[
+        bool, typer.Option("--nobody-new", help="Who is not trusted in your clone stays so; nobody is asked about.")
+    ] = False,
     digest: DigestOption = "",
     json: JsonOption = False,
 ) -> None:
@@ -143,7 +146,8 @@ def add_workspace(
         branch = branch or (before.branch if before else "main")
         root = fleet_owner.open_desk(name, address, branch, anew=rewritten)
         host = open_host(root)
-        require_trusted(host, digest, f"cleared fleet add {name} {url} --digest ", json=json)
+        command = f"cleared fleet add {name} {url} --digest "
+        require_trusted(host, digest, command, json=json, nobody_new=nobody_new)
         now = read_clock().now()
         said = fleet_owner.make_statement(
             host,

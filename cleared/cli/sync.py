@@ -22,8 +22,8 @@ def sync_workspace(
     """Fetch what others have pushed, do again on top of it what was done here, and push it.
 
     Runs, decisions and commits of this clone that are not pushed yet are done again by what they did, in their order:
-    no script runs twice. What others had done, too, is dropped. Where something would mean something else now, nothing
-    is changed, and it is named. Entries of this clone may get other ids; those that are pushed never do.
+    no script runs twice. What others had done, too, is dropped. What would mean something else now is left out, and a
+    card says so. Entries of this clone may get other ids; those that are pushed never do.
     """
     report = sync_clone(open_host(workspace), remote, dry_run=dry_run)
     if json:

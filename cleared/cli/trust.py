@@ -100,11 +100,12 @@ def _describe_signatory(signatory: Signatory) -> dict[str, object]:
     return {**{name: getattr(signatory, name) for name in names}, **kind}
 
 
-def require_trusted(host: Host, digest: str, command: str, *, json: bool) -> None:
+def require_trusted(host: Host, digest: str, command: str, *, json: bool, nobody_new: bool) -> None:
     """Have whoever signed in this clone trusted on this machine, as ``cleared trust`` does; nothing where they are.
-    ``command``: takes it in a script, but for its digest. Raises ``PolicyError`` where nobody said yes."""
+    ``command``: takes it in a script, but for its digest. ``nobody_new``: who is not trusted in a clone that is, stays
+    so. Raises ``PolicyError`` where nobody said yes."""
     identity, waiting = read_identity(host), select_signatories(list_signatories(host), ())
-    if not waiting and identity.pinned and identity.problem is None:
+    if identity.pinned and identity.problem is None and (nobody_new or not waiting):
         return
     subject = _subject_of(identity, waiting, command)
     trust = load_trust(identity.id)

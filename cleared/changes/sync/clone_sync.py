@@ -54,8 +54,9 @@ class SyncReport(Struct, frozen=True):
 def sync_clone(host: Host, remote: str | None = None, *, dry_run: bool = False) -> SyncReport:
     """Bring what others have pushed here, and what is new here there. ``dry_run``: only say what would be done.
 
-    Raises ``WorkConflict`` where something that was done here would mean something else on top of what others did,
-    ``WorkspaceError`` where files are in the way or the other repository cannot be reached; nothing is changed then.
+    Raises ``WorkConflict`` for what this machine would have to vouch for and has not made, and where others have
+    changed settings by which work is read, ``WorkspaceError`` where files are in the way or the other repository cannot
+    be reached; nothing is changed then. What alone would mean something else there is left out, and a card says so.
     """
     refuse_in_job()
     for _ in range(_TRIES):

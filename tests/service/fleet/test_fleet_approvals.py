@@ -107,11 +107,13 @@ def test_an_approval_of_somebody_whom_the_owner_does_not_trust_is_a_problem_unti
         fleet.owner.ok(*again)
         assert look(fleet) == ""
 
+    keys = {}
     for number, name in enumerate(("ben", "cleo")):
         with monkeypatch.context() as patch:
             (tmp_path / name).mkdir()
             patch.setenv("CLEARED_HOME", str(tmp_path / name))
             trust_books(ws.root)
+            keys[name] = ws.json("queue", "reviewers")["key"]
             if number:
                 take_ok(ws, "config", "set", "webhooks.rate", "7")
             else:
@@ -124,3 +126,7 @@ def test_an_approval_of_somebody_whom_the_owner_does_not_trust_is_a_problem_unti
         assert "say whether you trust them: cleared fleet add acme GIT-URL." in why, why
         fleet.desk("sync", "origin")
         trust_anew()
+    fleet.desk.ok("trust", "--forget", keys["ben"])  # who has left
+    assert fleet.owner("add", "acme", str(fleet.shared)).code == 3, "it asks about them"
+    fleet.add("--nobody-new")
+    assert look(fleet).startswith("daily is not run: ")
