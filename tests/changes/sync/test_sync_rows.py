@@ -61,6 +61,15 @@ def test_an_account_is_not_closed_over_what_others_posted(two: Two) -> None:
     left_out(ws, "others have posted")
 
 
+def test_nothing_is_posted_to_an_account_that_others_have_closed(two: Two) -> None:
+    ws, other = two
+    other.ok("accounts", "close", "5060", "--on", "2025-02-01")
+    other.ok("sync")
+    ws.ok("journal", "add", "2025-02-05", "mine", "5060=9", "1010=-9")
+    left_out(ws, "5060")
+    assert "mine" not in [entry["description"] for entry in ws.entries()]
+
+
 def put(ws: Workspace, text: str) -> None:
     sku, price = text.split("=")
     ws.script(

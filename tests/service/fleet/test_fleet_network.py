@@ -14,7 +14,9 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -24,6 +26,7 @@ from patience import PATIENCE
 from running import eventually
 from synced import run_git
 
+from cleared.base.errors import WorkspaceError
 from cleared.service.fleet.local_postgres import LocalPostgres
 
 INSIDE = "CLEARED_TEST_NAMESPACE"
@@ -90,6 +93,19 @@ class NetworkFleet(FleetOfOne):
     """Workers reach the database and the repository by their addresses."""
 
     remotes: list[Remote]
+    git_host: subprocess.Popen[bytes] | None = None
+
+    def start_git_host(self) -> None:
+        """Anew, where there is one."""
+        self.kill_git_host()
+        daemon = ["git", "daemon", "--export-all", "--enable=receive-pack", "--reuseaddr", f"--listen={GIT}"]
+        folder = str(self._folder)
+        self.git_host = subprocess.Popen([*daemon, f"--base-path={folder}", folder], stderr=subprocess.DEVNULL)
+
+    def kill_git_host(self) -> None:
+        if self.git_host is not None:
+            self.git_host.kill()
+            self.git_host.wait()
 
     def add(self, *options: str) -> None:  # type: ignore[override]
         self.owner.ok("add", "acme", f"git://{GIT}/{self.shared.name}", *options)
@@ -111,17 +127,15 @@ def network_fleet(
     folder = Path(tempfile.mkdtemp())  # not among pytest's: PostgreSQL's own user must reach it
     folder.chmod(0o711)
     cluster = NetworkPostgres(folder / "pg")
-    daemon = ["git", "daemon", "--export-all", "--enable=receive-pack", "--reuseaddr", f"--listen={GIT}"]
     with cluster.running(), new_database(cluster, "fleet"):
-        served = subprocess.Popen([*daemon, f"--base-path={tmp_path}", str(tmp_path)], stderr=subprocess.DEVNULL)
         fleet = NetworkFleet(ws, f"postgresql://postgres@{DATABASE}/fleet", tmp_path)
         fleet.remotes = []
         try:
+            fleet.start_git_host()
             yield fleet, cluster
         finally:
             fleet.end_all()
-            served.kill()
-            served.wait()
+            fleet.kill_git_host()
             for each in fleet.remotes:
                 ip("netns", "del", each.name)
     shutil.rmtree(folder)
@@ -155,7 +169,19 @@ def test_inside(network_fleet: tuple[NetworkFleet, LocalPostgres], tmp_path: Pat
         cluster.stop(how="immediate")
         cluster.start()
 
-    steps = [kill, lambda: cut(DATABASE), lambda: cut(GIT), pause, restart, kill]
+    def kill_database() -> None:
+        os.kill(int((cluster.folder / "data/postmaster.pid").read_text().split()[0]), signal.SIGKILL)
+        eventually(start_database)  # once what it has left has ended
+
+    def start_database() -> bool:
+        with suppress(WorkspaceError):
+            cluster.start()
+            return True
+        return False
+
+    cuts = [partial(cut, DATABASE), partial(cut, GIT)]
+    more = [pause, restart, fleet.start_git_host, kill_database, kill]
+    steps: list[Callable[[], object]] = [kill, *cuts, *more]
     for number, disturb in enumerate(steps):
         path = tmp_path / f"{number}.csv"
         path.write_text(chase(_ROWS[number]))

@@ -108,6 +108,20 @@ def test_a_push_that_would_lose_work_is_refused_by_the_remote(
     assert run_git(fleet.shared, "for-each-ref") == before
 
 
+def test_a_worker_that_was_not_let_in_ends_at_once(fleet: FleetOfOne, tmp_path: Path) -> None:
+    """And says how the owner lets it in; also by its name."""
+    machine = Machine(tmp_path / "new")
+    words = ("--database", fleet.database, "--store", str(fleet.store), "--owner", read_owner(fleet.owner.home))
+    machine.ok("join", *words)
+    done = machine("worker")
+    assert done.code == 3 and "is not trusted by the fleet's owner yet" in done.err and "Traceback" not in done.err
+    assert [row["trusted"] for row in fleet.owner.json("trust")] == [False]
+    fleet.owner.ok("trust", os.uname().nodename)
+    assert done.err.split("cleared fleet trust ")[1].strip(" .\n") in fleet.owner.ok("trust").out
+    machine.ok("worker", "--once", CLEARED_CLOCK=CLOCK)
+    assert fleet.row()["problem"] == "" and fleet.row()["looked_at"] == CLOCK
+
+
 def test_a_worker_that_was_revoked_does_nothing_any_more(fleet: FleetOfOne, tmp_path: Path) -> None:
     """What it has pushed before counts; what it pushes afterwards stops the work."""
     one = fleet.worker("one")
