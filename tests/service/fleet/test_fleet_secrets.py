@@ -1,16 +1,20 @@
-"""Secrets of a workspace, which only its jobs have."""
+"""Secrets of a workspace, which only its jobs have; and what the scripts of a job may reach."""
 
 from __future__ import annotations
 
 import threading
+from contextlib import suppress
 from pathlib import Path
 
+import pytest
 from fake_provider import Call, FakeProvider, Reply, Request
 from fleets import FleetOfOne, Machine, end
 from harness import CLOCK, Workspace
 from modelled import use_model
 from patience import PATIENCE
-from running import eventually
+from running import eventually, list_descendants
+
+from cleared.sandbox.worker_pool import confinement_level
 
 BODY = 'llm_classify("TRAIN TO LYON", ["travel", "office"])\nctx_emit("asked")\n'
 GRANTS = "grants: [llm.classify:0.05, ctx.emit]\n"
@@ -33,6 +37,34 @@ def test_secrets_that_others_can_read_are_not_used(fleet: FleetOfOne) -> None:
     fleet.make_due(CLOCK)
     fleet.work("one", CLOCK)
     assert fleet.row()["problem"] == ""
+
+
+@pytest.mark.skipif(not confinement_level().is_full, reason="this system does not confine scripts")
+def test_scripts_are_confined_as_on_one_machine(fleet: FleetOfOne) -> None:
+    """The kernel says so of the process that runs one; and it has nothing of the worker's environment."""
+    fleet.ws.agent("slow", "n = 0\nwhile n < 3000000:\n    n = n + 1\n1\n")
+    fleet.ws.agent("stays", "while True:\n    1\n", "timeout: 1\n")
+    fleet.ws.ok("sync")
+    worker = fleet.worker("one").start()
+    for agent in ("slow", "stays"):
+        fleet.owner("run", "acme", agent, "--wait", "0", "--key", agent)
+
+    def look() -> list[tuple[str, bytes]]:
+        found = []
+        for pid in list_descendants(worker.pid):
+            with suppress(OSError):
+                if (Path(f"/proc/{pid}/comm")).read_text() == "monty\n":
+                    status, environment = Path(f"/proc/{pid}/status"), Path(f"/proc/{pid}/environ")
+                    found.append((status.read_text(), environment.read_bytes()))
+        return found
+
+    status, environment = eventually(look, pause=0.005)[0]
+    assert "NoNewPrivs:\t1\n" in status and "Seccomp:\t2\n" in status and environment == b""
+    eventually(lambda: not fleet.owner.json("status")["requests"])
+    ended = {agent: fleet.owner("run", "acme", agent, "--key", agent, "--json").json for agent in ("slow", "stays")}
+    assert ended["slow"]["status"] == "succeeded"
+    assert ended["stays"]["status"] == "failed" and "within 1 s" in ended["stays"]["said"], ended
+    assert "Traceback" not in end(worker)
 
 
 def test_jobs_side_by_side_have_each_the_secrets_of_its_workspace(fleet: FleetOfOne) -> None:
