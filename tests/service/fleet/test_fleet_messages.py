@@ -110,16 +110,18 @@ def test_a_worker_that_was_paused_after_its_push_tells_nothing_once_another_has(
     first = fleet.worker("one").start("--patience", "2")
     eventually(Path(f"{held}-waits").exists)
     paused = [first.pid, *list_descendants(first.pid)]
-    signal_all(paused, signal.SIGSTOP)
-    (fleet.shared / "hooks/post-receive").unlink()
-    second = fleet.worker("two").start("--patience", "2")
-    eventually(lambda: receiver.messages)
-    fleet.owner.ok("run", "acme", "tells", "--key", "b")
-    eventually(lambda: len(receiver.messages) == 2)
-    assert "Traceback" not in end(second)
-    head = tip_of(fleet.shared)
-    held.unlink()
-    signal_all(reversed(paused), signal.SIGCONT)
+    try:
+        signal_all(paused, signal.SIGSTOP)
+        (fleet.shared / "hooks/post-receive").unlink()
+        second = fleet.worker("two").start("--patience", "2")
+        eventually(lambda: receiver.messages)
+        fleet.owner.ok("run", "acme", "tells", "--key", "b")
+        eventually(lambda: len(receiver.messages) == 2)
+        assert "Traceback" not in end(second)
+        head = tip_of(fleet.shared)
+    finally:  # nothing outlives the test, however it ends
+        held.unlink()
+        signal_all(reversed(paused), signal.SIGCONT)
     said = end(first)
     assert len({message["key"] for message in receiver.messages}) == len(receiver.messages) == 2
     assert fleet.row()["head"] == head
