@@ -47,10 +47,10 @@ REVISION: Final = CardKind(
     "revision",
     "Amount changed by the bank",
     "revision",
-    "The bank changed the amount of a line it had reported. Both are booked until somebody answers.",
+    "The bank changed the amount of a line it had reported. Both stay until somebody answers.",
     "",
     answers={
-        "both": "They are two payments: both stay booked.",
+        "both": "They are two payments: both stay.",
         "replace": "The new amount counts: the entry of the earlier one is voided.",
     },
     person_only=True,

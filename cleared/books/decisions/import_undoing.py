@@ -20,11 +20,13 @@ from cleared.books.decisions import book_subjects
 from cleared.books.decisions.reconciling import take_back_balances
 from cleared.books.ledger.agreed_balances import AGREED, LAPSED, AgreedBalance
 from cleared.books.ledger.bank_lines import (
+    COUNTS_INSTEAD,
     BankLine,
     ImportRecord,
     UndoneImport,
     parse_duplicates,
     parse_outcome_runs,
+    parse_outcomes,
 )
 from cleared.books.ledger.booked_lines import DECIDED
 from cleared.books.ledger.chains import REVERSES
@@ -33,6 +35,7 @@ from cleared.books.ledger.entry import AMENDED, Entry, entry_of_leg, parse_entry
 from cleared.books.ledger.staged_bank_lines import RELEASED
 from cleared.books.ledger.staged_journal import Books
 from cleared.books.ledger.voided_lines import unmatch_entries
+from cleared.books.primitives.voiding import stage_line_card
 from cleared.books.staged_books import books_of, open_books
 from cleared.cards.kinds import DUPLICATE_FILE
 from cleared.changes.audit.commit_origins import CommitOrigins
@@ -133,6 +136,7 @@ class ImportUndoing:
                 remedy="Put the file into import/ to import it again.",
             )
         self.runs = {r.run for r in self.records}
+        self.replaced = self._find_replaced()
 
     def _find_sources(self, name: str, digest: str) -> set[Source]:
         records = self.bank.all_imports
@@ -183,6 +187,18 @@ class ImportUndoing:
                 if not self.sources.isdisjoint(said_by):
                     (kept if not others.isdisjoint(said_by) else mine).append(line)
         return mine, kept
+
+    def _find_replaced(self) -> dict[str, list[BankLine]]:
+        """Line → those that are set aside as it counts instead: doublets, and amounts that the bank revised."""
+        found: dict[str, list[BankLine]] = {}
+        for line_id, (_, reason) in parse_outcomes(
+            self.bank.source.read(self.bank.paths.outcomes), self.bank.paths.outcomes
+        ).items():
+            counts = COUNTS_INSTEAD.search(reason)
+            line = self.bank.find_line(line_id) if counts is not None else None
+            if counts is not None and line is not None and not self.bank.posted_amount(line_id):
+                found.setdefault(counts[1], []).append(line[1])
+        return found
 
     def _find_entries(self, lines: Iterable[BankLine]) -> list[Entry]:
         """The standing entries that post these lines, and those of the runs that post no line of a bank."""
@@ -239,6 +255,9 @@ class ImportUndoing:
         for entry in entries:
             if decided := describe_decided(books_of(self.context).books, entry):
                 yield decided
+            elif others := self.replaced.get(entry.reference):
+                what = f"{entry.entry_id} {entry.date} {entry.amount} {entry.description[:60]}"
+                yield f"{what}: the row {others[0].posted_date} {others[0].amount} is set aside for it"
         paths = self.bank.paths
         set_by = parse_outcome_runs(self.bank.source.read(paths.outcomes), paths.outcomes)
         for line in lines:
@@ -278,7 +297,12 @@ class ImportUndoing:
         unmatch_entries(self.bank, voided, why, RELEASED)
         for line in lines:
             self.bank.set_line_aside(line.line_id, RELEASED, why)
-        self._settle_cards({line.line_id for line in lines}, {entry.entry_id for entry, _ in voided})
+        released = {line.line_id for line in lines}
+        for line in [each for line_id in released for each in self.replaced.get(line_id, ())]:
+            if line.line_id not in released:
+                self.bank.set_line_aside(line.line_id, "held", why)
+                stage_line_card(self.context, line, "what counted instead was taken back", self.context.run_id)
+        self._settle_cards(released, {entry.entry_id for entry, _ in voided})
         at, by = format_iso(self.context.now), self.decision_context.by
         self.bank.new_undone += [UndoneImport(r.file_sha256, r.account, r.run, at, by, reason) for r in self.records]
         self._fill_result(self.records, voided, lines, kept)

@@ -15,7 +15,7 @@ from cleared.base import money
 from cleared.base.clock import check_deadline
 from cleared.books.card_kinds import BALANCE_GAP, LINE, NEAR_MATCH, REVISION
 from cleared.books.importing.bank_file import ImportFile, find_balance_gaps, find_statement_gaps
-from cleared.books.ledger.bank_lines import BankLine, ImportRecord, iter_later_ids
+from cleared.books.ledger.bank_lines import COUNTS_INSTEAD, BankLine, ImportRecord, iter_later_ids
 from cleared.books.ledger.staged_bank_lines import BankBook
 from cleared.cards.kinds import DUPLICATE_FILE
 
@@ -92,9 +92,10 @@ def stage_held_line(line: BankLine, why: str, card: StageCard) -> None:
 
 def stage_revisions(file: ImportFile, bank: BankBook, card: StageCard) -> None:
     """The same bank id with another amount, whether it came in an earlier run or in another file of this one; also
-    where the line came in another format, and its id with a later file."""
+    where the line came in another format, and its id with a later file. A held row may revise one, too."""
     account = file.account.id
-    if not any(line.bank_id for line in file.new):
+    fresh = [line for line in (*file.new, *file.held) if line.bank_id and line.state == "posted"]
+    if not fresh:
         return
     posted: dict[str, list[BankLine]] = {}
     taken = (line for owner, line in bank.new_lines.values() if owner == account)
@@ -102,9 +103,13 @@ def stage_revisions(file: ImportFile, bank: BankBook, card: StageCard) -> None:
     for bank_id, line in itertools.chain(lines, _iter_later_ids(bank, account)):
         if bank_id and line.state == "posted":
             posted.setdefault(bank_id, []).append(line)
-    for line in check_deadline(file.new):
-        for other in posted.get(line.bank_id, ()) if line.bank_id else ():
-            if other.amount != line.amount:
+    for line in check_deadline(fresh):
+        for other in posted.get(line.bank_id, ()):
+            if other.amount == line.amount:
+                continue
+            outcome = bank.find_outcome(other.line_id) if not bank.posted_amount(other.line_id) else None
+            counts = COUNTS_INSTEAD.search(outcome.reason) if outcome is not None else None
+            if counts is None or counts[1] not in [each.line_id for each in posted[line.bank_id]]:
                 card(
                     REVISION.name,
                     (line.line_id, other.line_id),

@@ -14,6 +14,7 @@ All append-only.
 from __future__ import annotations
 
 import hashlib
+import re
 import unicodedata
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
@@ -71,6 +72,8 @@ DUPLICATE_OPTIONAL: Final = ("bank_id",)
 """The same of ``duplicates.csv``: the bank's id of a row whose line came without it, from a file of another format."""
 UNDONE_COLUMNS: Final = ("file_sha256", "account", "run", "at", "by", "reason")
 LINE_ID_PREFIX: Final = "f1:"
+COUNTS_INSTEAD: Final = re.compile(r" \((f1:[0-9a-f]{24})\)$")
+"""The end of an outcome's reason that names the line which counts in place of the one that is set aside."""
 _ROWS_AT_ONCE: Final = 1_000
 
 

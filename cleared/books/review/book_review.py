@@ -99,8 +99,9 @@ class BookReview(RecordReview):
         if card is not None and card.kind == ADJUSTMENT.name:
             posts = request["verb"] == "confirm"
             return read_adjustment(card, books.bounds.places).amount if posts else ZERO
-        line = bank.find_line(str(card.details.get("line", ""))) if card is not None else None
-        return money.total([abs(line[1].amount) if line is not None else ZERO, *written])
+        ids = [str(card.details.get(each, "")) for each in ("earlier", "line")] if card is not None else []
+        found = [bank.find_line(each) for each in ids]
+        return money.total([*(abs(line[1].amount) for line in found if line is not None), *written])
 
     def stage_confirmation(self, case: DecisionCase) -> str:
         return confirm_target(case)

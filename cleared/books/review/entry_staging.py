@@ -119,6 +119,7 @@ def _reject_entry(case: DecisionCase, entry: Entry, reason: str, outcome: str | 
         context.log_action("reject", f"personal: {reason}", entry.entry_id)
         case.settle(f"personal: {reason}")
         return
+    twin = None
     if outcome == "duplicate":
         twin = books_of(context).books.find_entry(case.request.get("of") or "")
         if twin is None or twin.entry_id == entry.entry_id or twin.status == "voided":
@@ -128,7 +129,8 @@ def _reject_entry(case: DecisionCase, entry: Entry, reason: str, outcome: str | 
     result.added += [e.entry_id for e in void_with_corrections(context, entry, reason)]
     if line is not None:
         if outcome == "duplicate":
-            books_of(context).bank.set_line_aside(line.line_id, "ignored", reason)
+            counts = f" ({twin.reference})" if twin is not None and twin.reference else ""
+            books_of(context).bank.set_line_aside(line.line_id, "ignored", f"{reason}{counts}")
         else:
             books_of(context).bank.set_line_aside(line.line_id, "held", reason)
             stage_line_card(context, line, f"held in suspense: {reason}", entry.entry_id)
@@ -162,7 +164,7 @@ def replace_revised_line(case: DecisionCase) -> None:
         case.result.added += [e.entry_id for e in void_with_corrections(context, entry, reason)]
         case.result.records.append(entry.entry_id)
         context.log_action("reject", reason, entry.entry_id)
-    bank.set_line_aside(earlier, "ignored", reason)
+    bank.set_line_aside(earlier, "ignored", f"{reason} ({newer})")
     for each in context.cards.open_cards():
         if each.record_id in case.result.records or (each.kind == LINE.name and each.details.get("line") == earlier):
             context.cards.resolve_card(each.id, format_iso(context.now), case.by, reason)
@@ -242,5 +244,7 @@ def _require_entry(target: Target) -> Entry:
             if kind == PROPOSAL.name
             else (f"cleared queue answer {target.name} {'|'.join(kind_named(kind).answers or ['seen'])}.")
         )
+        if kind == LINE.name:
+            remedy = f"cleared queue correct {target.name} --account … posts it. Or, to leave it out: {remedy}"
         raise UsageError(f"{target.name} is not about an entry ({kind})", remedy=remedy)
     return entry

@@ -125,6 +125,19 @@ def test_b28_lines_that_were_held_are_asked_about_again(ws: Workspace) -> None:
     ws.in_order()
 
 
+def test_b28_a_row_that_was_called_a_doublet_is_asked_about_where_the_other_is_taken_back(ws: Workspace) -> None:
+    import_file(ws, "one.csv", chase(("01/08/2025", "DINER 12", "-20.00")))
+    import_file(ws, "two.csv", chase(("01/15/2025", "DINER TWELVE", "-20.00")))
+    first, second = (entry["entry_id"] for entry in ws.entries())
+    ws.ok("queue", "reject", second, "--reason", "the same", "--outcome", "duplicate", "--of", first)
+    refused(ws("import", "undo", "one.csv"), 3, "the row 2025-01-15 -20.00 is set aside for it")
+    ws.ok("import", "undo", "one.csv", "--despite", "the wrong one")
+    assert [card["title"] for card in ws.cards()] == [
+        "2025-01-15 -20.00 DINER TWELVE: what counted instead was taken back"
+    ]
+    ws.in_order()
+
+
 def test_b28_a_name_that_two_files_had_takes_a_run(ws: Workspace) -> None:
     first = import_file(ws, "bank.csv")
     second = import_file(ws, "bank.csv", FEBRUARY)

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 from harness import Workspace, chase, refused
+from reviewers import People
 from statement_files import Line, Told, write_ofx
 
 NUMBER = ("config", "set", "bank_accounts.checking.match.account", "1234567890")
@@ -85,6 +88,64 @@ def test_nothing_is_replaced_by_a_row_that_is_not_booked(revised: Workspace) -> 
     refused(ws("queue", "answer", card, "replace"), 3, "nothing would be booked", "Answer both")
     ws.ok("queue", "answer", card, "both")
     assert checking(ws) == "-24.00"
+    ws.in_order()
+
+
+def test_a_row_that_was_replaced_is_asked_about_where_the_newer_one_is_taken_back(revised: Workspace) -> None:
+    ws = revised
+    ws.ok("queue", "answer", str(revision(ws)["id"]), "replace")
+    refused(ws("import", "undo", "second.ofx"), 3, "the row 2025-01-08 -20.00 is set aside for it", "--despite")
+    ws.ok("import", "undo", "second.ofx", "--despite", "a file of tests")
+    assert checking(ws) == "-4.00"
+    (held,) = (card for card in ws.cards() if card["kind"] == "line")
+    assert held["title"] == "2025-01-08 -20.00 DINER 12: what counted instead was taken back"
+    ws.ok("queue", "correct", str(held["id"]), "--account", "5070")
+    assert checking(ws) == "-24.00"
+    ws.in_order()
+    ws.drop("again.ofx", ofx("-23.50"))
+    ws.run("ingest")
+    ws.ok("queue", "answer", str(revision(ws)["id"]), "replace")
+    assert checking(ws) == "-27.50" and not [card for card in ws.cards() if card["kind"] == "line"]
+    ws.in_order()
+
+
+def test_a_row_that_was_replaced_is_not_asked_about_again_where_a_third_amount_comes(revised: Workspace) -> None:
+    ws = revised
+    ws.ok("queue", "answer", str(revision(ws)["id"]), "replace")
+    ws.drop("third.ofx", ofx("-25.00"))
+    ws.run("ingest")
+    assert revision(ws)["title"] == "checking: the bank reported T1 as -23.50, now as -25.00"
+    ws.ok("queue", "answer", str(revision(ws)["id"]), "replace")
+    assert checking(ws) == "-29.00"
+    ws.in_order()
+
+
+def test_a_revised_row_that_is_held_as_its_day_is_closed_is_asked_about(ws: Workspace) -> None:
+    ws.ok(*NUMBER)
+    ws.drop("first.ofx", ofx("-20.00"))
+    ws.run("ingest")
+    ws.ok("period", "close", "2025-01", "--with-pending", "--despite", "no statement yet")
+    ws.drop("second.ofx", ofx("-23.50"))
+    ws.run("ingest")
+    assert checking(ws) == "-24.00"
+    ws.ok("queue", "answer", str(revision(ws)["id"]), "replace")
+    (held,) = (card for card in ws.cards() if card["kind"] == "line")
+    refused(ws("queue", "approve", str(held["id"])), 2, "queue correct", "to leave it out", "ignore")
+    ws.ok("queue", "correct", str(held["id"]), "--account", "5070")
+    assert checking(ws) == "-27.50"
+    ws.in_order()
+
+
+def test_to_replace_a_large_amount_takes_two_however_small_the_new_one_is(ws: Workspace, tmp_path: Path) -> None:
+    ws.ok(*NUMBER)
+    for name, amount in (("first.ofx", "-2000.00"), ("second.ofx", "-23.50")):
+        ws.drop(name, ofx(amount))
+        ws.run("ingest")
+    people, card = People(ws, tmp_path, two="1000"), str(revision(ws)["id"])
+    assert "you are the first" in people.ok("ana", "queue", "answer", card, "replace").err
+    assert checking(ws) == "-2027.50"
+    people.ok("ben", "queue", "agree", card)
+    assert checking(ws) == "-27.50"
     ws.in_order()
 
 
