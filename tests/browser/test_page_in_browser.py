@@ -92,6 +92,19 @@ def test_what_comes_meanwhile_appears_without_a_reload(visit: Visit, posted: Wor
     visit.assert_clean()
 
 
+def test_what_was_said_of_the_last_act_stays_when_something_comes(visit: Visit, posted: Workspace) -> None:
+    page = visit.open("/queue")
+    page.get_by_role("button", name="Approve", exact=True).click()
+    said = find_message(page, "Confirmed: ACME INVOICE 12")
+    expect(said).to_be_visible()
+    expect(page.get_by_text("1 card to decide")).to_be_visible()
+    posted.drop("february.csv", FEBRUARY)
+    posted.run("ingest")
+    expect(page.get_by_text("2 cards to decide")).to_be_visible()
+    expect(said).to_be_visible()
+    visit.assert_clean()
+
+
 def test_what_changes_before_a_page_listens_appears_too(visit: Visit, posted: Workspace) -> None:
     page = visit.open(service_workers="block")
     held: list[Route] = []

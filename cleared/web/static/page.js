@@ -215,7 +215,7 @@ function watch() {
     + "textarea:focus, textarea:not(:placeholder-shown)";
   const busy = () => start || document.querySelector(isBegun);
   const shownCard = () => document.getElementById("card")?.dataset.card;
-  let cardBefore = shownCard(), focusBefore = null, isLeaving = false;
+  let cardBefore = shownCard(), focusBefore = null, said = null, isLeaving = false;
   document.addEventListener("htmx:after:request", (event) => {
     if (isLeaving) event.preventDefault(); // the page is loaded anew already, and what it is told is told once
     else if (event.detail.ctx.hx.refresh) {
@@ -225,11 +225,16 @@ function watch() {
   });
   document.addEventListener("htmx:before:swap", (event) => {
     if (event.detail.tasks.some((each) => each.target?.id === "main") && busy()) event.preventDefault(); // somebody began
-    else focusBefore = findFocus();
+    else {
+      focusBefore = findFocus();
+      said = document.querySelector(".messages"); // of the last act: it stays until another page comes
+    }
   });
   document.addEventListener("htmx:after:swap", () => {
     if (shownCard() !== cardBefore) newCardAt = performance.now();
     cardBefore = shownCard();
+    if (said) document.querySelector(".messages")?.replaceWith(said);
+    said = null;
     if (focusBefore) keepFocus(focusBefore);
     focusBefore = null;
     showAllLeft();
