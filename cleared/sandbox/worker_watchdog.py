@@ -32,8 +32,9 @@ class InterruptSignals:
 class RunGuard:
     """One guarded run: from before its worker is there until it is given back. ``fired`` says why it was to end."""
 
-    def __init__(self, watchdog: Watchdog, *, main: bool) -> None:
-        self._watchdog = watchdog
+    def __init__(self, pipe: tuple[int, int], hear_signals: Callable[[int], bytes | None], *, main: bool) -> None:
+        self._reader, self._writer = pipe
+        self._hear_signals = hear_signals
         self.main = main
         self.deadline = float("inf")
         self.kill: Callable[[], None] = lambda: None
@@ -43,12 +44,13 @@ class RunGuard:
     def limit_run(self, seconds: float) -> None:
         """Give the run at most ``seconds`` from now on."""
         self.deadline = min(self.deadline, _monotonic() + seconds)
-        self._watchdog.wake()
+        os.write(self._writer, b"\0")
 
     def raise_interrupt(self) -> None:
         """Raises ``KeyboardInterrupt`` where a signal was to interrupt the run: also one that the watchdog's thread has
         not woken for yet. What Python raises for it, the interpreter's client may take for the script's, or drop."""
-        self._watchdog.take_signals()
+        if self._hear_signals(self._reader):
+            os.write(self._writer, b"\0")  # what was read may have been meant to wake the thread
         if self.fired == "interrupt":
             raise KeyboardInterrupt
 
@@ -70,14 +72,14 @@ class Watchdog:
         """Call the guard's ``kill`` once, at its deadline, or at Ctrl-C in the main thread: then the block ends with
         ``KeyboardInterrupt``."""
         main = threading.current_thread() is threading.main_thread()
-        guard = RunGuard(self, main=main)
-        writer = self._ensure_thread()
+        pipe = self._ensure_thread()
+        guard = RunGuard(pipe, self._hear_signals, main=main)
         with self._lock:
             self._guards.add(guard)
         # Python's C-level signal handler writes here at once, also while no Python code runs.
         armed = main and callable(signal.getsignal(signal.SIGINT))
-        previous = signal.set_wakeup_fd(writer, warn_on_full_buffer=False) if armed else -1
-        if armed and previous != writer:
+        previous = signal.set_wakeup_fd(pipe[1], warn_on_full_buffer=False) if armed else -1
+        if armed and previous != pipe[1]:
             self._forward = previous
         was_listening, InterruptSignals.is_listening = (
             InterruptSignals.is_listening,
@@ -90,20 +92,10 @@ class Watchdog:
             if armed:
                 signal.set_wakeup_fd(previous, warn_on_full_buffer=False)
                 InterruptSignals.is_listening = was_listening
-            self.take_signals()  # the next guard is not to hear what came for this one
+            with contextlib.suppress(KeyboardInterrupt):  # the next guard is not to hear what came for this one
+                guard.raise_interrupt()
             with self._lock:
                 self._guards.discard(guard)
-
-    def wake(self) -> None:
-        """Have the thread look at the deadlines again."""
-        os.write(self._ensure_thread(), b"\0")
-
-    def take_signals(self) -> None:
-        """Act on the signals that came, at once."""
-        with self._lock:
-            pipe = self._pipe
-        if pipe is not None and self._read_signals(pipe[0]):
-            self.wake()  # what was read may have been meant for the thread
 
     def close(self) -> None:
         """End the thread; the next guarded run starts another."""
@@ -114,7 +106,7 @@ class Watchdog:
             thread.join()
             os.close(pipe[0])
 
-    def _ensure_thread(self) -> int:
+    def _ensure_thread(self) -> tuple[int, int]:
         with self._lock:
             if self._pipe is None:
                 self._pipe = os.pipe()
@@ -125,7 +117,7 @@ class Watchdog:
                     target=self._watch_guards, args=(self._pipe[0],), name="cleared-watch", daemon=True
                 )
                 self._thread.start()
-            return self._pipe[1]
+            return self._pipe
 
     def _watch_guards(self, reader: int) -> None:
         while True:
@@ -140,26 +132,24 @@ class Watchdog:
                 )
                 wait = None if self._wakes == float("inf") else max(self._wakes - now, 0.0)
             select.select([reader], [], [], wait)
-            if self._read_signals(reader) == b"":
+            if self._hear_signals(reader) == b"":
                 return
 
-    def _read_signals(self, reader: int) -> bytes | None:
+    def _hear_signals(self, reader: int) -> bytes | None:
         """Act on the signals that came: what was read, None where nothing was there, nothing at the end."""
         with self._taking:
             try:
                 received = os.read(reader, 512)
             except BlockingIOError:
                 return None
-            self._handle_signals(received.replace(b"\0", b""))
+            signals = received.replace(b"\0", b"")
+            if signals and InterruptSignals.is_interrupt(signals):
+                with self._lock:
+                    for guard in self._guards:
+                        if guard.main and guard.fired is None:
+                            guard.fired = "interrupt"
+                            guard.kill()
+            if signals and self._forward >= 0:
+                with contextlib.suppress(OSError):
+                    os.write(self._forward, signals)
         return received
-
-    def _handle_signals(self, signals: bytes) -> None:
-        if signals and InterruptSignals.is_interrupt(signals):
-            with self._lock:
-                for guard in self._guards:
-                    if guard.main and guard.fired is None:
-                        guard.fired = "interrupt"
-                        guard.kill()
-        if signals and self._forward >= 0:
-            with contextlib.suppress(OSError):
-                os.write(self._forward, signals)

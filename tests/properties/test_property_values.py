@@ -21,8 +21,8 @@ from cleared.books.ledger.bank_lines import (
     MATCH_COLUMNS,
     BankLine,
     append_rows,
+    iter_lines,
     normalise_description,
-    parse_lines,
     parse_lines_once,
     parse_matches_once,
 )
@@ -200,7 +200,7 @@ def test_a_bank_line_is_read_as_it_was_written(text: str, kind: str, cents: int,
         kind,
     )
     data, name = append_rows(None, LINE_COLUMNS, [line.to_csv()]), f"{next(numbers)}"
-    assert list(parse_lines_once(data, name)) == parse_lines(data, "f") == [line]
+    assert list(parse_lines_once(data, name)) == list(iter_lines(data, "f")) == [line]
     assert list(parse_lines_once(append_rows(data, LINE_COLUMNS, [line.to_csv()] * 2), name)) == [line] * 3
 
 

@@ -51,14 +51,15 @@ class AmountStyle(Struct, frozen=True):
 
         def parse(text: str, places: int) -> Decimal:
             if simple.fullmatch(text):
-                return _clear_zero_sign(money.decode(text, places))
+                amount = money.decode(text, places)
+                return amount or abs(amount)  # nothing has no sign
             sign, body = _strip_sign_and_symbol(text, symbols)
             match = number.fullmatch(body) if body else None
             if match is None:
                 raise ValueError(self._explain_failure(text, body))
             digits = re.sub(r"[^0-9]", "", match["whole"] or "0")
             exact = money.decode(f"{digits}.{match['fraction'] or '0'}", places)
-            return _clear_zero_sign(exact.copy_negate() if sign < 0 else exact)
+            return exact.copy_negate() if sign < 0 and exact else abs(exact)
 
         return parse
 
@@ -75,10 +76,6 @@ class AmountStyle(Struct, frozen=True):
                 f"{self.decimal!r}, thousands: {self.thousands!r})"
             )
         return f"{quote_text(text)} is not an amount such as {'1234.56'.replace('.', self.decimal)}"
-
-
-def _clear_zero_sign(amount: Decimal) -> Decimal:
-    return amount if amount else amount.copy_abs()
 
 
 def _strip_sign_and_symbol(text: str, symbols: tuple[str, ...]) -> tuple[int, str]:

@@ -243,13 +243,8 @@ def make_bank_line(row: BankRow, occurrence: int, line_id: str, file_sha256: str
     )
 
 
-def parse_lines(data: bytes | None, file: str) -> list[BankLine]:
-    """One month of one account's lines. Raises ``WorkspaceError`` with the damaged line."""
-    return list(iter_lines(data, file))
-
-
 def iter_lines(data: bytes | None, file: str) -> Iterator[BankLine]:
-    """As ``parse_lines``, one at a time."""
+    """One month of one account's lines, one at a time. Raises ``WorkspaceError`` with the damaged line."""
     texts: dict[str, str] = {}
     for line, r in check_deadline(_read_rows(data, file, LINE_COLUMNS)):
         try:
@@ -277,11 +272,11 @@ def iter_lines(data: bytes | None, file: str) -> Iterator[BankLine]:
 def parse_lines_once(
     data: bytes | None, before: tuple[bytes | None, tuple[BankLine, ...]] | None, file: str
 ) -> tuple[BankLine, ...]:
-    """As ``parse_lines``, but the same text is read once in a process, and of one that grew what is new."""
+    """As ``iter_lines``, but the same text is read once in a process, and of one that grew what is new."""
     if before is not None and (rows := _cut_new_rows(data, before[0])) is not None:
         with suppress(WorkspaceError):  # below it is said in which line
             return (*before[1], *iter_lines(rows, file))
-    return tuple(parse_lines(data, file))
+    return tuple(iter_lines(data, file))
 
 
 def iter_matches(data: bytes | None, file: str) -> Iterator[tuple[str, str, Decimal]]:
