@@ -31,6 +31,9 @@ def main() -> NoReturn:
     except MemoryError:
         print("cleared: there is not enough memory to start", file=sys.stderr)  # noqa: T201
         sys.exit(4)
+    except KeyboardInterrupt:
+        print("cleared: interrupted", file=sys.stderr)  # noqa: T201
+        sys.exit(130)
     code = run(sys.argv[1:])
     gc.freeze()
     sys.exit(code)

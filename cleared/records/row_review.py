@@ -60,10 +60,13 @@ class RowCards(CardFacts):
         table, _, row = found
         before = _read_before(card, table)
         back = describe_row(table, before) if before is not None else "nothing: the row goes"
+        what = ("Putting back", back)
+        if not _is_as_asked(card, table, row):
+            what = ("Another one since that was asked", "It stays so; only the card is settled.")
         return [
             CardSection("Asked", (str(card.details.get("question", "")),), is_quoted=True),
             CardSection(str(card.record_id), (describe_row(table, row),), is_quoted=True),
-            CardSection("Putting back", (back,), is_quoted=True),
+            CardSection(what[0], (what[1],), is_quoted=True),
         ]
 
 

@@ -297,7 +297,8 @@ def find_targets(decision_context: DecisionContext, ids: Sequence[str], *, decid
             refuse_changed(card.id, card.title, partial(digest_card, card, record))
             if decides:
                 decision_context.context.cards.refuse_doubtful(card)
-        if target.name not in [m.name for m in targets]:
+        # A row has as many cards as it was asked about; named twice, one counts once.
+        if (card.id if card is not None else target.name) not in [m.card.id if m.card else m.name for m in targets]:
             targets.append(target)
     return targets
 
@@ -310,6 +311,9 @@ def _find_target(context: Context, reviews: Reviews, text: str) -> Target:
     else:
         cards = [c for c in cards if c.id == text] or cards
     open_ = [c for c in cards if c.status == "open"]
+    if len(open_) > 1 and record is not None:
+        shown = list_first([card.id for card in open_], 5)
+        raise UsageError(f"{len(open_)} cards wait for {text}", remedy=f"Name the one that you mean: {shown}.")
     if len(open_) > 1:
         raise UsageError(f"{text!r} is the beginning of {len(open_)} cards", remedy="Write more of the id.")
     if open_:

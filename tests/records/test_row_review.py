@@ -91,11 +91,25 @@ def test_putting_back_an_older_value_leaves_what_was_decided_since(ws: Workspace
 def test_confirming_an_older_value_says_nothing_of_the_one_that_stands(ws: Workspace) -> None:
     """Who approves is shown 5.20; the row is 6.00 by now, and its own card still asks."""
     older, newer = asked_twice(ws)
+    shown = [show_card(read_queue(open_host(ws.root)), card).sections[-1] for card in (older, newer)]
+    assert [part.title for part in shown] == ["Another one since that was asked", "Putting back"]
     done = ws.ok("queue", "approve", older)
     assert "prices/A is another one since that was asked: price 6.00. It stays so; only the card" in done.err
     assert [card["id"] for card in ws.cards()] == [newer]
     ws.ok("queue", "undo")
     assert {card["entry_id"] for card in ws.cards()} == {"prices/A"} and len(ws.cards()) == 2
+    ws.in_order()
+
+
+def test_two_cards_of_one_row_are_decided_together(ws: Workspace) -> None:
+    older, newer = asked_twice(ws)
+    refused(ws("queue", "approve", "prices/A"), 2, "2 cards wait for prices/A", older, newer)
+    done = ws.ok("queue", "approve", newer, older, newer)
+    assert "It stays so; only the card" in done.err and ws.cards() == []
+    ws.ok("queue", "undo")
+    assert len(ws.cards()) == 2
+    ws.ok("queue", "reject", *(card["id"] for card in ws.cards()), "--reason", "too dear")
+    assert ws.cards() == [] and "A,4.20," in ws.read("records/prices.csv")
     ws.in_order()
 
 
