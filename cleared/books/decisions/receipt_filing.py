@@ -22,6 +22,7 @@ from cleared.books.decisions import book_subjects
 from cleared.books.decisions.receipt_proposals import propose_links, read_receipts
 from cleared.books.importing.receipt_damage import refuse_damaged
 from cleared.books.importing.receipt_text import read_receipt
+from cleared.books.ledger.chains import RESTORES, list_links
 from cleared.books.ledger.receipts import (
     INBOX,
     KEPT,
@@ -352,22 +353,34 @@ def remove_receipt(host: Host, name: str) -> str:
     return require_commit(commit_decision(host, "receipt remove", stage_removal, collects=[]))
 
 
-def take_back_links(decision_context: DecisionContext, before: Snapshot, made: Snapshot) -> dict[str, bytes | None]:
-    """The record without the links that a commit has made; for who takes that commit back."""
+def take_back_links(
+    decision_context: DecisionContext, before: Snapshot, made: Snapshot, restored: Mapping[str, str]
+) -> dict[str, bytes | None]:
+    """The record without the links that a commit has made, for who takes that commit back; what comes back under
+    another id (``restored``) keeps its receipts."""
     context, path = decision_context.context, books_of(decision_context.context).bank.paths.receipts
-    data = made.read_file(path)
-    if data is None or before.find_blob_id(path) == made.find_blob_id(path):
-        return {}
-    old, now = parse_receipts(before.read_file(path), path), read_receipts(context)
-    at = format_iso(context.now)
-    rows = [
-        now[digest].format_row(UNLINKED, decision_context.by, at, entry_id)
-        for digest, receipt in parse_receipts(data, path).items()
-        if digest in now
-        for entry_id in receipt.entries
-        if entry_id in now[digest].entries and (digest not in old or entry_id not in old[digest].entries)
-    ]
+    old, new = (parse_receipts(each.read_file(path), path) for each in (before, made))
+    had = {(sha, each) for sha, receipt in old.items() for each in receipt.entries}
+    links = {(sha, each) for sha, receipt in new.items() for each in receipt.entries} - had
+    at, by, rows = format_iso(context.now), decision_context.by, []
+    for sha, receipt in read_receipts(context).items():
+        for entry_id in receipt.entries:
+            if not links.isdisjoint((sha, each) for each in _trace_restored(context, entry_id)):
+                rows.append(receipt.format_row(UNLINKED, by, at, entry_id))
+            elif entry_id in restored and restored[entry_id] not in receipt.entries:
+                rows.append(receipt.format_row(LINKED, by, at, restored[entry_id]))
     return stage_rows(context, rows) if rows else {}
+
+
+def _trace_restored(context: Context, entry_id: str) -> list[str]:
+    """The entry, and those that it came back for, newest first."""
+    found = [entry_id]
+    while (entry := books_of(context).books.find_entry(found[-1])) is not None:
+        before = [target for mark, target in list_links(entry.tags) if mark == RESTORES and target not in found]
+        if not before:
+            break
+        found += before[:1]
+    return found
 
 
 def _settle_cards(decision_context: DecisionContext, receipt: Receipt, entry_id: str | None, answer: str) -> None:

@@ -180,7 +180,8 @@ class BookReview(RecordReview):
     def take_back(self, case: UndoCase) -> Mapping[str, bytes | None]:
         restore_entries(case)
         settle_posted_lines(case)
-        return cast(Mapping[str, bytes | None], _take_back_links(case.decision_context, case.before, case.after))
+        links = _take_back_links(case.decision_context, case.before, case.after, list_restored(case.context))
+        return cast(Mapping[str, bytes | None], links)
 
     def find_run(self, context: Context, name: str) -> str | None:
         return cast(str | None, _find_import_run(context, name))

@@ -159,6 +159,22 @@ def test_an_entry_that_is_posted_again_needs_its_receipt(posted: Workspace, tmp_
     posted.in_order()
 
 
+def test_an_entry_that_an_undo_brings_back_has_its_receipt(posted: Workspace, paid: dict[str, Any]) -> None:
+    """The undo of the link takes it from what came back, too."""
+    drop_receipt(posted, "scan.txt", DEPOT.replace(b"01/19/2025", paid["date"].encode()))
+    posted.ok("receipt", "add")
+    posted.ok("queue", "answer", receipt_cards(posted)[0]["id"], "link")
+    posted.ok("queue", "reject", paid["entry_id"], "--reason", "unclear", "--outcome", "suspense")
+    posted.ok("queue", "undo")
+    [again] = [e["entry_id"] for e in posted.entries() if e["amount"] == "45.10" and e["status"] != "voided"]
+    assert posted.json("receipt", "list")["receipts"][0]["entries"] == [paid["entry_id"], again]
+    assert posted.json("receipt", "missing", "--over", "40")["payments"] == []
+    posted.in_order()
+    posted.ok("queue", "undo")
+    assert posted.json("receipt", "list")["receipts"][0]["entries"] == []
+    posted.in_order()
+
+
 @pytest.mark.parametrize("keep", ["git", "local"])
 def test_b29_killed_while_receipts_are_kept(posted: Workspace, keep: str, tmp_path: Path) -> None:
     """B29: SIGKILL at each step: the next command keeps each file of the inbox once, and loses none."""
