@@ -301,8 +301,9 @@ def test_a_page_whose_session_has_ended_leads_to_signing_in(visit: Visit) -> Non
         route.fulfill(content_type="text/html", body="Sign in")
 
     page.route("**/live?*", answer_without_a_stream)
-    with page.expect_response(lambda each: each.request.resource_type == "fetch"):
+    with page.expect_response(lambda each: each.request.resource_type == "fetch") as looked:
         visit.go(page, "/queue")
+    assert is_live(looked.value.request), "it takes away nothing that is told once, such as what a form came to"
     expect(page.get_by_text("to decide")).to_be_visible()
     assert len(asked) == 1 and page.url.endswith("/queue"), "a stream that fails alone takes nobody's page away"
     visit.go(page, "/books")

@@ -245,7 +245,9 @@ function watch() {
   events.addEventListener("end", () => location.reload()); // signed out, here or by time
   events.onerror = async () => { // the browser tries again by itself, but for what answers with no stream
     const isOver = events.readyState === EventSource.CLOSED;
-    const answer = await fetch(isOver ? location.href : "/healthz").catch(() => null);
+    // As a page that looks for news: what a form on its way is answered with is told once, and not to this.
+    const asked = fetch(isOver ? location.href : "/healthz", {headers: {"HX-Request": "true"}});
+    const answer = await asked.catch(() => null);
     if (!answer) document.querySelector(".messages")?.append(away);
     else if (isOver && answer.redirected) location.reload(); // to signing in: the server was started anew, say
   };
