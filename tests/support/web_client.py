@@ -107,7 +107,7 @@ class Server:
             for name, value in (own | dict(headers or {})).items():
                 if value is not None:
                     wire.putheader(name, value)
-            if method == "POST":
+            if method == "POST" and "Content-Length" not in (headers or {}):
                 wire.putheader("Content-Length", str(len(data)))
             wire.endheaders()
             if method == "POST":
