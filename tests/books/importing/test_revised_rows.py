@@ -16,6 +16,11 @@ def ofx(amount: str, day: str = "2025-01-08", *, id: str = "T1") -> str:
     return write_ofx(Told(lines=[Line(day, amount, "DINER 12", id), Line("2025-01-09", "-4.00", "GITHUB *PRO", "T2")]))
 
 
+def take_file(ws: Workspace, name: str, data: str) -> None:
+    ws.drop(name, data)
+    ws.run("ingest")
+
+
 def checking(ws: Workspace) -> str:
     rows = ws.json("journal", "balance")
     return next((str(row["balance"]) for row in rows if row["account_id"] == 1010), "0.00")
@@ -31,8 +36,7 @@ def revised(ws: Workspace) -> Workspace:
     """A tip came on top: 20.00 was reported, then 23.50."""
     ws.ok(*NUMBER)
     for name, amount in (("first.ofx", "-20.00"), ("second.ofx", "-23.50")):
-        ws.drop(name, ofx(amount))
-        ws.run("ingest")
+        take_file(ws, name, ofx(amount))
     assert checking(ws) == "-47.50", "both are booked, and a card asks"
     return ws
 
@@ -49,8 +53,7 @@ def test_the_new_amount_takes_the_place_of_the_old_one(revised: Workspace) -> No
     assert not [each for each in ws.cards() if each["kind"] == "entry" and "20.00" in str(each["title"])]
     ws.in_order()
     for amount in ("-20.00", "-23.50"):
-        ws.drop("again.ofx", ofx(amount))
-        ws.run("ingest")
+        take_file(ws, "again.ofx", ofx(amount))
     assert checking(ws) == "-27.50", "neither comes back by itself"
     ws.in_order()
 
@@ -102,8 +105,7 @@ def test_a_row_that_was_replaced_is_asked_about_where_the_newer_one_is_taken_bac
     ws.ok("queue", "correct", str(held["id"]), "--account", "5070")
     assert checking(ws) == "-24.00"
     ws.in_order()
-    ws.drop("again.ofx", ofx("-23.50"))
-    ws.run("ingest")
+    take_file(ws, "again.ofx", ofx("-23.50"))
     ws.ok("queue", "answer", str(revision(ws)["id"]), "replace")
     assert checking(ws) == "-27.50" and not [card for card in ws.cards() if card["kind"] == "line"]
     ws.in_order()
@@ -112,8 +114,7 @@ def test_a_row_that_was_replaced_is_asked_about_where_the_newer_one_is_taken_bac
 def test_a_row_that_was_replaced_is_not_asked_about_again_where_a_third_amount_comes(revised: Workspace) -> None:
     ws = revised
     ws.ok("queue", "answer", str(revision(ws)["id"]), "replace")
-    ws.drop("third.ofx", ofx("-25.00"))
-    ws.run("ingest")
+    take_file(ws, "third.ofx", ofx("-25.00"))
     assert revision(ws)["title"] == "checking: the bank reported T1 as -23.50, now as -25.00"
     ws.ok("queue", "answer", str(revision(ws)["id"]), "replace")
     assert checking(ws) == "-29.00"
@@ -122,11 +123,9 @@ def test_a_row_that_was_replaced_is_not_asked_about_again_where_a_third_amount_c
 
 def test_a_revised_row_that_is_held_as_its_day_is_closed_is_asked_about(ws: Workspace) -> None:
     ws.ok(*NUMBER)
-    ws.drop("first.ofx", ofx("-20.00"))
-    ws.run("ingest")
+    take_file(ws, "first.ofx", ofx("-20.00"))
     ws.ok("period", "close", "2025-01", "--with-pending", "--despite", "no statement yet")
-    ws.drop("second.ofx", ofx("-23.50"))
-    ws.run("ingest")
+    take_file(ws, "second.ofx", ofx("-23.50"))
     assert checking(ws) == "-24.00"
     ws.ok("queue", "answer", str(revision(ws)["id"]), "replace")
     (held,) = (card for card in ws.cards() if card["kind"] == "line")
@@ -139,8 +138,7 @@ def test_a_revised_row_that_is_held_as_its_day_is_closed_is_asked_about(ws: Work
 def test_to_replace_a_large_amount_takes_two_however_small_the_new_one_is(ws: Workspace, tmp_path: Path) -> None:
     ws.ok(*NUMBER)
     for name, amount in (("first.ofx", "-2000.00"), ("second.ofx", "-23.50")):
-        ws.drop(name, ofx(amount))
-        ws.run("ingest")
+        take_file(ws, name, ofx(amount))
     people, card = People(ws, tmp_path, two="1000"), str(revision(ws)["id"])
     assert "you are the first" in people.ok("ana", "queue", "answer", card, "replace").err
     assert checking(ws) == "-2027.50"
@@ -171,11 +169,8 @@ def test_a_row_of_csv_is_known_by_the_id_that_a_later_file_gave_it(ws: Workspace
 
 def test_ids_of_an_import_that_was_taken_back_are_forgotten(ws: Workspace) -> None:
     ws.ok(*NUMBER)
-    ws.drop("1.csv", chase(("01/08/2025", "DINER 12", "-20.00"), ("01/09/2025", "GITHUB *PRO", "-4.00")))
-    ws.run("ingest")
-    ws.drop("2.ofx", ofx("-20.00"))
-    ws.run("ingest")
+    take_file(ws, "1.csv", chase(("01/08/2025", "DINER 12", "-20.00"), ("01/09/2025", "GITHUB *PRO", "-4.00")))
+    take_file(ws, "2.ofx", ofx("-20.00"))
     ws.ok("import", "undo", "2.ofx")
-    ws.drop("3.ofx", ofx("-23.50", "2025-01-28"))
-    ws.run("ingest")
+    take_file(ws, "3.ofx", ofx("-23.50", "2025-01-28"))
     assert not [card for card in ws.cards() if card["kind"] == "revision"]
