@@ -351,7 +351,7 @@ class ImportSession:
         self.bank.new_imports.append(record)
         taken = {line.line_id for line in [*file.new, *file.pending, *file.held]}
         self.bank.processed_line_ids |= taken
-        ids = {row.row: row.bank_id for row in rows}
+        ids = {row.row: row.bank_id for row in rows} if file.duplicates else {}
         for row, line_id, note in [*file.duplicates, *(each for each in file.released if each[1] in taken)]:
             bank_id = ids[row] if note == AS_OTHER_FORMAT else ""
             self.bank.new_duplicates.append((file.sha256, row, line_id, note, bank_id))

@@ -119,17 +119,17 @@ def _reject_entry(case: DecisionCase, entry: Entry, reason: str, outcome: str | 
         context.log_action("reject", f"personal: {reason}", entry.entry_id)
         case.settle(f"personal: {reason}")
         return
-    twin = None
+    counts = ""
     if outcome == "duplicate":
         twin = books_of(context).books.find_entry(case.request.get("of") or "")
         if twin is None or twin.entry_id == entry.entry_id or twin.status == "voided":
             raise UsageError("a duplicate of which entry?", remedy="--of ENTRY, one that stands.")
         _require_same_money(context, entry, twin)
         reason = f"duplicate of {twin.entry_id}: {reason}"
+        counts = f" ({twin.reference})" if twin.reference else ""
     result.added += [e.entry_id for e in void_with_corrections(context, entry, reason)]
     if line is not None:
         if outcome == "duplicate":
-            counts = f" ({twin.reference})" if twin is not None and twin.reference else ""
             books_of(context).bank.set_line_aside(line.line_id, "ignored", f"{reason}{counts}")
         else:
             books_of(context).bank.set_line_aside(line.line_id, "held", reason)
