@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from cleared.base.clock import Clock, clock_from
 from cleared.base.errors import ClearedError, PolicyError, UsageError
+from cleared.base.programs import blocked_signals
 from cleared.base.terminal import print_message
 from cleared.service.fleet.fleet_database import FleetDatabase, bound_waits
 from cleared.service.fleet.fleet_home import Fleet
@@ -90,13 +91,10 @@ class FleetWorker:
 
     def _start_forking(self) -> None:
         """Start the process that jobs are forked off. The terminal's Ctrl-C is nothing to it, not while it imports
-        either."""
-        before = signal.signal(signal.SIGINT, signal.SIG_IGN)
-        try:
-            mark_folder()
+        either; this process hears it once that one is there."""
+        mark_folder()
+        with blocked_signals(signal.SIGINT):
             forkserver.ensure_running()
-        finally:
-            signal.signal(signal.SIGINT, before)
 
     def _require_trust(self, database: FleetDatabase) -> None:
         require_trusted_worker(read_workers(self._fleet.owner, database, self._folder), run_public_key(self._folder))
