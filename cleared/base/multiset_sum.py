@@ -24,11 +24,8 @@ _DOMAIN: Final = b"cleared row 1\n"
 
 def hash_element(*parts: bytes) -> int:
     """The number of one element, which these texts in their order make up."""
-    digest = hashlib.shake_256(_DOMAIN)
-    for part in parts:
-        digest.update(b"%d:" % len(part))
-        digest.update(part)
-    return int.from_bytes(digest.digest(_BYTES), "big")
+    told = b"".join([b"%d:%b" % (len(part), part) for part in parts])
+    return int.from_bytes(hashlib.shake_256(_DOMAIN + told).digest(_BYTES), "big")
 
 
 def encode_sum(total: int) -> str:

@@ -22,7 +22,7 @@ from cleared.books.importing.drop_folder import ImportSession
 from cleared.books.ledger.bank_lines import BankLine, describe_imports
 from cleared.books.ledger.chart import parse_chart
 from cleared.books.ledger.checks import check_draft
-from cleared.books.ledger.entry import entry_to_json
+from cleared.books.ledger.entry import Entry, entry_to_json
 from cleared.books.met_balances import stage_met_balances
 from cleared.books.staged_books import StagedBooks, books_of, ledger_accounts, open_books
 from cleared.cards.card import Card
@@ -35,6 +35,22 @@ from cleared.primitives.context import Context
 
 _WAITING: Final = "pending-review"
 """Without a card such an entry would wait for ever."""
+
+
+class _DescribedEntries(Mapping[str, Mapping[str, Any]]):
+    """Entries as JSON has them, by their id. Each is made when it is asked for: a run may have posted very many."""
+
+    def __init__(self, entries: Iterable[Entry]) -> None:
+        self._entries = {entry.entry_id: entry for entry in entries}
+
+    def __getitem__(self, entry_id: str) -> Mapping[str, Any]:
+        return entry_to_json(self._entries[entry_id])
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._entries)
+
+    def __len__(self) -> int:
+        return len(self._entries)
 
 
 class BooksDraft(StagedBooks):
@@ -59,7 +75,7 @@ class BooksDraft(StagedBooks):
 
     def describe_draft(self) -> DraftDescription:
         return DraftDescription(
-            {entry.entry_id: entry_to_json(entry) for entry in self.books.list_staged()},
+            _DescribedEntries(self.books.list_staged()),
             dict(self.books.statuses),
             {line_id: outcome.outcome for line_id, outcome in self.bank.new_outcomes.items()},
         )

@@ -362,14 +362,14 @@ class BankBook:
     def render_files(self, run_id: str) -> dict[str, bytes]:
         """The bank files as they will be: path → bytes, only those that change."""
         out: dict[str, bytes] = {}
-        recorded: dict[str, list[BankLine]] = {}
+        recorded: dict[tuple[str, str], list[BankLine]] = {}
         to_record = (self.processed_line_ids | self.staged_line_ids()) - self.released_line_ids
         month_of = {}
         for line_id, (account, line) in self.new_lines.items():
             if line_id not in self.released_line_ids:
                 month_of[line_id] = line.posted_date.isoformat()[:7]
             if line_id in to_record:
-                recorded.setdefault(self.paths.bank_path(account, month_of[line_id]), []).append(line)
+                recorded.setdefault((account, month_of[line_id]), []).append(line)
         matched: dict[str, list[tuple[str, str, Decimal]]] = {}
         for match in self.new_matches:
             month = month_of.get(match[0]) or self._find_place(match[0])[1]
@@ -378,8 +378,8 @@ class BankBook:
         def add(path: str, header: tuple[str, ...], rows: Iterable[str]) -> None:
             out[path] = append_rows(self.source.read(path), header, rows)
 
-        for path, lines in recorded.items():
-            add(path, LINE_COLUMNS, (line.to_csv() for line in lines))
+        for of_month, lines in recorded.items():
+            add(self.paths.bank_path(*of_month), LINE_COLUMNS, (line.to_csv() for line in lines))
         for path, pairs in matched.items():
             add(path, MATCH_COLUMNS, (format_record((a, b, money.format_amount(c))) for a, b, c in pairs))
         if self.new_outcomes:

@@ -173,6 +173,8 @@ class Books:
         return [self._with_changes(entry) for entries in self.staged.values() for entry in entries]
 
     def _with_changes(self, entry: Entry) -> Entry:
+        if not (self.statuses or self.amendments):  # as where a run posts very many
+            return entry
         changes = self._changes_of(entry.entry_id)
         return entry._replace(**changes) if changes else entry
 
