@@ -52,6 +52,7 @@ REVISION: Final = CardKind(
     answers={
         "both": "They are two payments: both stay.",
         "replace": "The new amount counts: the entry of the earlier one is voided.",
+        "keep": "The earlier amount counts, as the new row is of an older file: its entry is voided.",
     },
     person_only=True,
 )

@@ -81,7 +81,15 @@ def _print_reconciliation(data: dict[str, Any]) -> None:
     if data["opening"]:
         held, day, account = data["opening"]["balance"], data["opening"]["date"], data["account_id"]
         other = held[1:] if held.startswith("-") else f"-{held}"
-        print_line(f"That is what the account held before its first row, on {day}, and no entry has it. To book it:")
+        if late := data["opening"]["instead_of"]:
+            print_line(f"Its opening balance, {', '.join(late)}, is posted after the first row of the bank.")
+            print_line(f"Before that row, on {day}, the account held {held}. To book this instead:")
+            for entry in late:
+                print_line(f'  cleared journal void {entry} --reason "older rows came"')
+        else:
+            print_line(
+                f"That is what the account held before its first row, on {day}, and no entry has it. To book it:"
+            )
         by_hand = f'cleared journal add {day} "Opening balance" {account}={held} {OPENING_BALANCES}={other}'
         print_line(f"  {by_hand if data['opening']['shared'] else 'cleared journal open'}")
         return
@@ -89,13 +97,14 @@ def _print_reconciliation(data: dict[str, Any]) -> None:
         print_line(f"It is the same amount with the other sign. What is owed is negative: --balance {data['booked']}")
         return
     for gap in data["gaps"]:
-        print_line(f"Between {gap['after']} and {gap['through']} lines of {gap['missing']} in all never came.")
+        wrong = f", or the opening balance {gap['opening']} is wrong" if gap["opening"] else ""
+        print_line(f"Between {gap['after']} and {gap['through']} lines of {gap['missing']} in all never came{wrong}.")
     several = len(data["explanations"]) > 1
     for answer in data["explanations"]:
         print_line(f"{'Perhaps' if several else 'It is explained by'} ({answer['reason']}):")
         for row in answer["rows"]:
             print_line(f"  {row['date']}  {row['amount']}  {row['id']}  {escape_text(row['text'])}")
-    if not data["explanations"]:
+    if not data["explanations"] and not any(gap["opening"] for gap in data["gaps"]):
         print_line("No set of rows explains it.")
     if data["gave_up"]:
         print_message(f"Not all was looked at: {data['gave_up']}.")

@@ -59,7 +59,7 @@ def test_a_gap_of_the_running_balance_is_named_first(ws: Workspace) -> None:
     ws.run("ingest")
     ws.ok(*OPENING)
     data = ws("reconcile", "1010", "--date", "2025-01-31", "--balance", "940", "--json").json
-    assert data["gaps"] == [{"after": "2025-01-10", "through": "2025-01-20", "missing": "-46.00"}]
+    assert data["gaps"] == [{"after": "2025-01-10", "through": "2025-01-20", "missing": "-46.00", "opening": None}]
     assert (data["since"], data["difference"]) == ("2025-01-10", "-46.00")
 
 

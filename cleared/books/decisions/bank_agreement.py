@@ -80,7 +80,12 @@ def _reconciliation_data(found: Reconciliation, *, is_shared: bool) -> dict[str,
         "difference": to_json(found.difference) if found.difference else "0",
         "since": found.since.isoformat() if found.since else None,
         "gaps": [
-            {"after": gap.after.isoformat(), "through": gap.through.isoformat(), "missing": to_json(gap.missing)}
+            {
+                "after": gap.after.isoformat(),
+                "through": gap.through.isoformat(),
+                "missing": to_json(gap.missing),
+                "opening": gap.opening or None,
+            }
             for gap in found.breaks
         ],
         "explanations": [
@@ -91,6 +96,7 @@ def _reconciliation_data(found: Reconciliation, *, is_shared: bool) -> dict[str,
             "date": found.opening.day.isoformat(),
             "balance": to_json(found.opening.amount),
             "shared": is_shared,
+            "instead_of": list(found.instead_of),
         }
         if found.opening
         else None,
@@ -137,7 +143,12 @@ def describe_completeness(account: dict[str, Any]) -> str:
     if account["in_transit"]:
         through += f" ({account['in_transit']} of it is in transit: booked on other days)"
     if account["opening"]:
-        through += f"; its opening balance of {account['opening']['balance']} is not booked (cleared journal open)"
+        through += f"; its opening balance of {account['opening']['balance']} is not booked"
+        if late := account["opening"]["instead_of"]:
+            through += f", {', '.join(late)} is posted after its first row (cleared journal void {late[0]}, then"
+            through += " cleared journal open)"
+        else:
+            through += " (cleared journal open)"
     elif account["differs_on"] is not None:
         through += f"; on {account['differs_on']} {account['difference']} is missing"
     return f"{account['name']}: {through}"

@@ -117,6 +117,7 @@ def iter_bank_facts(
 def _describe_account(account: BankAccount, facts: AccountFacts, bank: BankBook, *, is_shared: bool) -> dict[str, Any]:
     number, found = account.ledger_account, find_completeness(facts)
     opening = facts.find_unbooked_opening() if found.through is None and not is_shared else None
+    late = [entry.entry_id for _, entry in facts.list_openings()] if opening else []
     agreed = [each for each in bank.agreed_balances if each.account == number and each.state == AGREED]
     in_transit = facts.timing.list_in_transit(number, found.through) if found.through else []
     return {
@@ -129,7 +130,9 @@ def _describe_account(account: BankAccount, facts: AccountFacts, bank: BankBook,
         "in_transit": to_json(money.total([part for _, part in in_transit])) if in_transit else None,
         "known": bool(facts.stated),
         "imported": facts.has_lines,
-        "opening": {"date": opening.day.isoformat(), "balance": to_json(opening.amount)} if opening else None,
+        "opening": {"date": opening.day.isoformat(), "balance": to_json(opening.amount), "instead_of": late}
+        if opening
+        else None,
         "reconciled": {"date": agreed[-1].day.isoformat(), "by": agreed[-1].by} if agreed else None,
     }
 

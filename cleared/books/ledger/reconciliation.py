@@ -19,6 +19,7 @@ from cleared.base import money
 from cleared.books.ledger.agreed_balances import AGREED, BankTiming, BookedLine
 from cleared.books.ledger.bank_lines import BankLine
 from cleared.books.ledger.chains import REVERSES
+from cleared.books.ledger.chart import OPENING_BALANCES
 from cleared.books.ledger.day_balances import DayBalances
 from cleared.books.ledger.entry import ZERO, Entry
 from cleared.books.ledger.staged_bank_lines import BankBook
@@ -36,6 +37,8 @@ class BalanceBreak(Struct, frozen=True):
     after: date
     through: date
     missing: Decimal
+    opening: str = ""
+    """The opening balance with which it begins, which may be wrong instead."""
 
 
 class OpenRow(Struct, frozen=True):
@@ -83,8 +86,23 @@ class AccountFacts(Struct):
         """What the bank has more than the books, beside what is in transit; zero where they agree."""
         return stated.amount - self.balance_on(stated.day) - self.in_transit(stated.day)
 
+    def list_openings(self) -> list[tuple[Decimal, Entry]]:
+        """The entries that stand for what the account began with, in time; each with what it posts to the account."""
+        standing = ((amount, e) for amount, e, line in self.legs if not line and e.status != "voided")
+        return [
+            (amount, e)
+            for amount, e in standing
+            if REVERSES not in e.tags and any(leg.account_id == OPENING_BALANCES for leg in e.legs)
+        ]
+
     def find_unbooked_opening(self) -> StatedBalance | None:
-        """What the account held the day before its first row, by the bank's first balance, if nothing has booked it."""
+        """What the account held the day before its first row, by the bank's first balance, if nothing has booked it.
+
+        Where an opening balance stands before the first row, what the bank has more or less are rows that never came.
+        """
+        first_row = min((e.date for _, e, line in self.legs if line and e.status != "voided"), default=date.max)
+        if any(e.date <= first_row for _, e in self.list_openings()):
+            return None
         standing = (e.date for _, e, _ in self.legs if e.status != "voided" and REVERSES not in e.tags)
         begins = min(standing, default=self.legs[0][1].date if self.legs else date.max)
         if not self.stated or self.stated[0].day < begins:
@@ -121,6 +139,8 @@ class Reconciliation(Struct):
     """Why not all was looked at; empty where it was."""
     opening: StatedBalance | None = None
     """What the account held before its first row, where that is the whole difference."""
+    instead_of: tuple[str, ...] = ()
+    """The opening balances that it takes the place of: rows before them came later."""
 
     @property
     def difference(self) -> Decimal:
@@ -242,11 +262,17 @@ def reconcile_account(facts: AccountFacts, day: date, stated: Decimal) -> Reconc
     if not result.difference:
         return result
     opening = facts.find_unbooked_opening() if known.through is None else None
-    if opening is not None and opening.amount == result.difference:
-        result.opening = opening
-        return result
+    if opening is not None:
+        late = [(amount, e) for amount, e in facts.list_openings() if e.date <= day]
+        if opening.amount - money.total([amount for amount, _ in late]) == result.difference:
+            result.opening, result.instead_of = opening, tuple(e.entry_id for _, e in late)
+            return result
     since = known.through or date.min
     result.breaks = [each for each in facts.breaks if each.through > since and each.after < day]
+    if known.through is None and (begun := _find_break_after_opening(facts, day)) is not None:
+        result.breaks.insert(0, begun)
+        if begun.missing == result.difference:
+            return result
     rows = _list_open_rows(facts, since, day)
     if len(rows) > MAX_ROWS:
         result.gave_up = f"{len(rows)} rows since {known.through or 'the beginning'} are too many to look for pairs"
@@ -261,6 +287,20 @@ def reconcile_account(facts: AccountFacts, day: date, stated: Decimal) -> Reconc
     else:
         result.gave_up = f"{len(rows)} rows are too many to look for three that belong together"
     return result
+
+
+def _find_break_after_opening(facts: AccountFacts, through: date) -> BalanceBreak | None:
+    """What never came between the account's opening balance and the bank's first balance after it."""
+    begun = next((e for _, e in facts.list_openings()), None)
+    stated = next((each for each in facts.stated if begun and begun.date <= each.day <= through), None)
+    if begun is None or stated is None or facts.find_unbooked_opening() is not None:
+        return None
+    absent = [
+        facts.timing.waiting(facts.account, day) + facts.timing.ignored(facts.account, day)
+        for day in (begun.date, stated.day)
+    ]
+    missing = facts.compare(stated) - (absent[1] - absent[0])
+    return BalanceBreak(begun.date, stated.day, missing, begun.entry_id) if missing else None
 
 
 def _list_open_rows(facts: AccountFacts, since: date, day: date) -> list[OpenRow]:

@@ -30,9 +30,9 @@ from cleared.books.ledger.staged_journal import Books
 from cleared.books.review.entry_staging import (
     confirm_target,
     correct_target,
+    count_one_line,
     entry_of,
     reject_target,
-    replace_revised_line,
 )
 from cleared.books.review.entry_undoing import (
     hold_line_again,
@@ -119,8 +119,8 @@ class BookReview(RecordReview):
         if card.kind == LINE.name:
             reason = f"{choice}, by {case.by}"
             books_of(case.context).bank.set_line_aside(str(card.details["line"]), "ignored", reason)
-        if card.kind == REVISION.name and choice == "replace":
-            replace_revised_line(case)
+        if card.kind == REVISION.name and choice in ("replace", "keep"):
+            count_one_line(case, keeps_earlier=choice == "keep")
         if card.kind == TRANSFER.name and choice == "pair":
             entries = card.details.get("entries")
             names = [str(each) for each in entries] if isinstance(entries, list) else []

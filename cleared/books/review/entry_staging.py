@@ -138,35 +138,37 @@ def _reject_entry(case: DecisionCase, entry: Entry, reason: str, outcome: str | 
     case.settle(f"rejected: {reason}"[:300])
 
 
-def replace_revised_line(case: DecisionCase) -> None:
-    """Stage that only the newer of two lines counts, which the bank reported under one id: what books the earlier one
-    is voided.
+def count_one_line(case: DecisionCase, *, keeps_earlier: bool) -> None:
+    """Stage that only one of two lines counts, which the bank reported under one id: what books the other is voided.
+    It is the one that came later, or, where that is of an older file (``keeps_earlier``), the one that was there.
 
-    Raises ``PolicyError`` where the newer one is set aside, as then neither would be booked.
+    Raises ``PolicyError`` where the one that is to count is set aside, as then neither would be booked.
     """
     card, context = case.target.card, case.context
     books, bank = books_of(context).books, books_of(context).bank
-    earlier, newer = (str(card.details.get(each, "")) if card is not None else "" for each in ("earlier", "line"))
-    found = bank.find_line(newer)
-    if found is None or bank.find_line(earlier) is None:
+    names = ("line", "earlier") if keeps_earlier else ("earlier", "line")
+    other, counts = (str(card.details.get(each, "")) if card is not None else "" for each in names)
+    found = bank.find_line(counts)
+    if found is None or bank.find_line(other) is None:
         raise UsageError(
             f"{case.target.name} does not say which two lines it is about",
-            remedy="Void the entry of the earlier one (cleared journal void), then answer both.",
+            remedy="Void the entry of the one that is wrong (cleared journal void), then answer both.",
         )
-    if bank.is_ignored(newer) and not bank.posted_amount(newer):
+    if bank.is_ignored(counts) and not bank.posted_amount(counts):
         raise PolicyError(
             f"the line of {found[1].amount} on {found[1].posted_date} is set aside: nothing would be booked",
-            remedy="Answer both where the earlier amount is right, or take back what set it aside: cleared queue undo.",
+            remedy=f"Answer {'replace' if keeps_earlier else 'keep'} where the other amount is right, or take back "
+            "what set it aside: cleared queue undo.",
         )
     reason = f"the bank reports {found[1].amount} instead"
-    entries = [books.get_entry(each) for each in bank.list_entry_ids(earlier)]
+    entries = [books.get_entry(each) for each in bank.list_entry_ids(other)]
     for entry in [each for each in entries if each.status != "voided"]:
         case.result.added += [e.entry_id for e in void_with_corrections(context, entry, reason)]
         case.result.records.append(entry.entry_id)
         context.log_action("reject", reason, entry.entry_id)
-    bank.set_line_aside(earlier, "ignored", f"{reason} ({newer})")
+    bank.set_line_aside(other, "ignored", f"{reason} ({counts})")
     for each in context.cards.open_cards():
-        if each.record_id in case.result.records or (each.kind == LINE.name and each.details.get("line") == earlier):
+        if each.record_id in case.result.records or (each.kind == LINE.name and each.details.get("line") == other):
             context.cards.resolve_card(each.id, format_iso(context.now), case.by, reason)
             case.result.cards.append(each.id)
 

@@ -69,7 +69,11 @@ def test_an_older_file_brings_another_opening_balance_and_cash_flow_follows(ws: 
     (first,) = ws.json("journal", "open")["entries"]
     ws.drop("december.csv", chase(("12/20/2024", "ACME INV", "300.00", "1000.00")))
     ws.run("ingest")
-    assert "its opening balance of 700.00 is not booked (cleared journal open)" in ws.ok("status").out
+    told = f"its opening balance of 700.00 is not booked, {first} is posted after its first row (cleared journal void"
+    assert told in ws.ok("status").out
+    done = ws("reconcile", "1010", "--date", "2025-01-10", "--balance", "996.00")
+    assert done.code == 1 and "on 2024-12-19, the account held 700.00" in done.out and "explained" not in done.out
+    assert done.out.splitlines()[-2].startswith(f"  cleared journal void {first} --reason")
     refused(ws("journal", "open"), 3, f"posted already: {first}", "cleared journal void ID")
     ws.ok("journal", "void", first, "--reason", "an older file came")
     done = ws.ok("journal", "open").out
@@ -150,6 +154,24 @@ def test_what_an_account_began_with_here_is_known_without_a_setting(ws: Workspac
     ws.drop("older.csv", OLDER)
     ws.run("ingest")
     assert ws.json("journal", "balance", "1010")[0]["balance"] == "1240.00"
+
+
+def test_rows_missing_since_the_opening_balance_are_no_opening_balance(ws: Workspace) -> None:
+    """The first file begins later than the books: what came between is missing, and the month is not closed."""
+    old = ws.root.parent / "old.csv"
+    old.write_text("Account,Debit,Credit\n1010,1250.00,\n3100,,1250.00\n")
+    ws.ok("start-from", str(old), "--from", "2025-01-01")
+    ws.drop("late.csv", chase(("01/20/2025", "GITHUB", "-10.00", "1200.00"), ("01/31/2025", "AWS", "-5.00", "1195.00")))
+    ws.run("ingest")
+    assert "not complete; on 2025-01-20 -40.00 is missing" in ws.ok("status").out
+    done = ws("reconcile", "1010", "--date", "2025-01-31", "--balance", "1195.00")
+    assert done.code == 1 and len(done.out.splitlines()) == 3
+    assert "2024-12-31 and 2025-01-20 lines of -40.00 in all never came, or the opening balance 2024-12-001" in done.out
+    refused(ws("period", "close", "2025-01"), 3, "missing: checking: on 2025-01-20 -40.00 is missing")
+    ws.drop("early.csv", chase(("01/05/2025", "GITHUB", "-40.00", "1210.00")))
+    ws.run("ingest")
+    ws.ok("reconcile", "1010", "--date", "2025-01-31", "--balance", "1195.00")
+    ws.ok("period", "close", "2025-01")
 
 
 PART_OF_DAY = chase(("02/01/2025", "A", "-10.00", "90.00"))

@@ -58,6 +58,28 @@ def test_the_new_amount_takes_the_place_of_the_old_one(revised: Workspace) -> No
     ws.in_order()
 
 
+def test_the_earlier_amount_stays_where_the_older_file_came_later(ws: Workspace) -> None:
+    ws.ok(*NUMBER)
+    for name, amount in (("second.ofx", "-23.50"), ("first.ofx", "-20.00")):
+        take_file(ws, name, ofx(amount))
+    waiting = sorted(str(card["title"]) for card in ws.cards())
+    assert revision(ws)["title"] == "checking: the bank reported T1 as -23.50, now as -20.00"
+    ws.ok("queue", "answer", str(revision(ws)["id"]), "keep")
+    assert checking(ws) == "-27.50"
+    assert not [each for each in ws.cards() if each["kind"] in ("revision", "line") or "20.00" in str(each["title"])]
+    ws.ok("queue", "undo")
+    assert checking(ws) == "-47.50" and sorted(str(card["title"]) for card in ws.cards()) == waiting
+    ws.ok("queue", "answer", str(revision(ws)["id"]), "keep")
+    for amount in ("-20.00", "-23.50"):
+        take_file(ws, "again.ofx", ofx(amount))
+    assert checking(ws) == "-27.50", "neither comes back by itself"
+    refused(ws("import", "undo", "second.ofx"), 3, "the row 2025-01-08 -20.00 is set aside for it", "--despite")
+    take_file(ws, "third.ofx", ofx("-25.00"))
+    ws.ok("queue", "answer", str(revision(ws)["id"]), "replace")
+    assert checking(ws) == "-29.00"
+    ws.in_order()
+
+
 def test_an_answer_about_a_revised_row_is_taken_back(revised: Workspace) -> None:
     ws = revised
     waiting = sorted(str(card["title"]) for card in ws.cards())
@@ -88,8 +110,8 @@ def test_nothing_is_replaced_by_a_row_that_is_not_booked(revised: Workspace) -> 
     (held,) = (card for card in ws.cards() if card["kind"] == "line")
     ws.ok("queue", "answer", str(held["id"]), "ignore")
     card = str(revision(ws)["id"])
-    refused(ws("queue", "answer", card, "replace"), 3, "nothing would be booked", "Answer both")
-    ws.ok("queue", "answer", card, "both")
+    refused(ws("queue", "answer", card, "replace"), 3, "nothing would be booked", "Answer keep")
+    ws.ok("queue", "answer", card, "keep")
     assert checking(ws) == "-24.00"
     ws.in_order()
 
