@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from datetime import date, timedelta
 from decimal import Decimal
 from pathlib import Path
@@ -19,6 +19,7 @@ from cleared.books.decisions import book_subjects
 from cleared.books.exports.migration.account_mapping import UNKNOWN_NUMBER, UNKNOWN_TYPE, AccountMapping, map_accounts
 from cleared.books.exports.migration.source_books import SourceBooks, SourceEntry
 from cleared.books.exports.migration.source_reading import read_account_map, read_source
+from cleared.books.ledger.chains import REVERSES
 from cleared.books.ledger.chart import OPENING_BALANCES, TYPES
 from cleared.books.ledger.corrections import make_leg
 from cleared.books.ledger.entry import OPENING, Entry, Leg
@@ -105,8 +106,7 @@ def read_move_plan(
             later = [entry for entry in source.entries if first_day is None or entry.day >= first_day]
             plan.entries += _plan_history(later, plan.accounts.numbers)
             _refuse_bad_texts(host, plan)
-        if plan.days is not None:
-            plan.refusal = _find_present_entries(books, plan.days[1])
+        plan.refusal = _find_present_entries(books, plan)
     plan.notes += [f"read over: {n} {what}" for what, n in sorted(source.left_out.items())]
     plan.notes += _list_bank_notes(host, plan)
     return plan
@@ -136,14 +136,13 @@ def start_books_from(host: Host, plan: MovePlan) -> tuple[list[str], str]:
     """
     refuse_in_job()
     require_known_accounts(plan.file, plan.accounts)
-    days = plan.days
-    if days is None:
+    if plan.days is None:
         raise PolicyError("there is nothing to post", place=Place(plan.file), remedy="Look with --preview.")
     ids: list[str] = []
 
     def stage_entries(decision_context: DecisionContext) -> Decision:
         context = decision_context.context
-        if (refusal := _find_present_entries(books_of(context).books, days[1])) is not None:
+        if (refusal := _find_present_entries(books_of(context).books, plan)) is not None:
             raise refusal
         faults = Faults()
         for planned in plan.entries:
@@ -266,18 +265,35 @@ def _list_bank_notes(host: Host, plan: MovePlan) -> list[str]:
     ]
 
 
-def _find_present_entries(books: Books, last: date) -> PolicyError | None:
-    """Why the books take no others up to ``last``: they have entries there. Voided ones count for nothing, such as
-    those of an earlier try that was taken back."""
+def _find_present_entries(books: Books, plan: MovePlan) -> PolicyError | None:
+    """Why the books do not take the plan: they have entries up to its last day, or an opening balance of one of its
+    accounts later. Voided ones count for nothing, such as those of an earlier try that was taken back."""
+    if plan.days is None:
+        return None
+    last, accounts = plan.days[1], plan.sum_accounts().keys() - {OPENING_BALANCES}
     present: list[Entry] = []
     for year, month in books.list_months():
-        if (year, month) <= (last.year, last.month):
-            entries = books.iter_entries(year, month)
-            present += [entry for entry in entries if entry.date <= last and entry.status != "voided"]
+        for entry in books.iter_entries(year, month):
+            if entry.status == "voided":
+                continue
+            if entry.date <= last:
+                present.append(entry)
+            elif REVERSES not in entry.tags and (doubled := _find_opened(entry, accounts)):
+                return PolicyError(
+                    f"{entry.entry_id} of {entry.date} posts what account {doubled} began with already, and this file "
+                    "brings the same",
+                    remedy=f"Take it back first: cleared journal void {entry.entry_id} --reason …",
+                )
     if not present:
         return None
     return PolicyError(
         f"the books have {count_noun(len(present), 'entry', 'entries')} up to {last} already, the first is "
         f"{present[0].entry_id} {present[0].description[:60]}",
-        remedy="What is posted twice counts twice. Take a --from before them, or a new workspace.",
+        remedy="What is posted twice counts twice. Take a --from before them, void them, or make a new workspace.",
     )
+
+
+def _find_opened(entry: Entry, accounts: Collection[int]) -> int | None:
+    """Which of these accounts an entry posts against opening balances; None where it posts none."""
+    posted = [leg.account_id for leg in entry.legs]
+    return next((each for each in posted if each in accounts), None) if OPENING_BALANCES in posted else None

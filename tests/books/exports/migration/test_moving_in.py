@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from harness import Workspace, copy_books, refused, unchanged
+from harness import Workspace, chase, copy_books, refused, unchanged
 from hostile_books import HOSTILE, post_texts
 
 TRIAL = """Account,Name,Debit,Credit
@@ -46,6 +46,23 @@ def test_a_trial_balance_becomes_opening_balances_of_the_day_before(ws: Workspac
     assert preview.code == 3 and "would be refused: the books have 4 entries" in preview.err
     assert ws.ok("queue", "undo").out.startswith("Taken back: the last decision, posted 2024-12-005")
     assert balances(ws) == {}
+    ws.in_order()
+
+
+@pytest.mark.parametrize("by_hand", [False, True])
+def test_what_an_account_began_with_is_not_taken_over_twice(ws: Workspace, *, by_hand: bool) -> None:
+    """The bank's first row is of the 20th, so that its opening balance is of a later day than those of the file."""
+    ws.drop("january.csv", chase(("01/20/2025", "GITHUB", "-4.00", "996.00")))
+    ws.run("ingest")
+    line = ("2025-01-10", "Opening balance", "1010=1000.00", "3900=-1000.00")
+    ws.ok(*(("journal", "add", *line) if by_hand else ("journal", "open")))
+    (opening,) = (entry["entry_id"] for entry in ws.entries() if entry["amount"] == "1000.00")
+    moved = ("start-from", put(ws, "old.csv", "Account,Debit,Credit\n1010,1000.00,\n3100,,1000.00\n"))
+    refused(ws(*moved, "--from", "2025-01-01"), 3, f"{opening} of 2025-01-1", "account 1010 began with", "journal void")
+    assert balances(ws)[1010] == "996.00"
+    ws.ok("journal", "void", opening, "--reason", "the old books have it")
+    ws.ok(*moved, "--from", "2025-01-01")
+    assert balances(ws)[1010] == "996.00" and balances(ws)[3100] == "-1000.00"
     ws.in_order()
 
 
