@@ -88,8 +88,8 @@ def preview_bank_file(host: Host, path: Path, *, json: bool) -> None:
         print_statements(host, path.name, parsed)
 
 
-def print_statements(host: Host, name: str, parsed: ParsedFile, most: int | None = None) -> None:
-    """Each statement and its rows (``most`` of them), and which bank account it goes to."""
+def print_statements(host: Host, name: str, parsed: ParsedFile) -> None:
+    """Each statement and its rows and which bank account it goes to."""
     for note in list_notes(parsed):
         print_message(f"cleared: {name}: {note}")
     base = host.config.business.currency
@@ -119,12 +119,10 @@ def print_statements(host: Host, name: str, parsed: ParsedFile, most: int | None
         print_fields((key, value) for key, value in fields.items() if value is not None)
         print_table(
             ["date", "amount", "description", "bank id", "state"],
-            ((r["date"], r["amount"], r["description"], r["bank_id"], r["state"]) for r in rows[:most]),
+            ((r["date"], r["amount"], r["description"], r["bank_id"], r["state"]) for r in rows),
             wrap=["description"],
             empty="It has no rows.",
         )
-        if most is not None and len(rows) > most:
-            print_message(f"and {count_noun(len(rows) - most, 'more row')}")
 
 
 def import_handed_files(

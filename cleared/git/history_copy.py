@@ -13,35 +13,36 @@ from cleared.git.repository import Repository, Snapshot
 from cleared.git.side_branch import write_rootless_commit
 from cleared.git.working_files import check_path
 
+_BRANCH: Final = "main"
 _NO_ATTRIBUTES: Final = "* !filter !diff !merge !text !eol !ident !working-tree-encoding\n"
 """Counts before each ``.gitattributes``, which could name programs of the user's own git settings."""
 
 
-def copy_history(repo: Repository, commit: str, folder: Path, branch: str = "main") -> None:
-    """Make ``folder`` a repository with ``commit`` checked out on ``branch``: no remote, no hooks, no alternates.
+def copy_history(repo: Repository, commit: str, folder: Path) -> None:
+    """Make ``folder`` a repository with ``commit`` checked out on ``main``: no remote, no hooks, no alternates.
 
     Files are byte for byte as committed; links and submodules are left out.
 
     Raises ``WorkspaceError`` where git cannot read the commit or the folder cannot be written.
     """
-    _copy_objects(repo, commit, folder, branch).close()
-    check_out(Snapshot(repo, commit), commit, folder, branch)
+    _copy_objects(repo, commit, folder).close()
+    check_out(Snapshot(repo, commit), commit, folder, _BRANCH)
 
 
-def copy_files(repo: Repository, commit: str, folder: Path, branch: str = "main") -> None:
+def copy_files(repo: Repository, commit: str, folder: Path) -> None:
     """As ``copy_history``, but with one commit of the same files in the place of the history, for who is not to read
     what earlier commits had."""
     snapshot = Snapshot(repo, commit)
     assert snapshot.tree is not None  # it has a commit
-    with _copy_objects(repo, snapshot.tree, folder, branch) as target:
+    with _copy_objects(repo, snapshot.tree, folder) as target:
         made = write_rootless_commit(target, snapshot.tree, f"The files of {commit}")
-    check_out(snapshot, made, folder, branch)
+    check_out(snapshot, made, folder, _BRANCH)
 
 
-def _copy_objects(repo: Repository, oid: str, folder: Path, branch: str) -> Repository:
+def _copy_objects(repo: Repository, oid: str, folder: Path) -> Repository:
     """Make ``folder`` a repository that has what a commit or a tree consists of."""
     folder.mkdir(parents=True)
-    made = Repository.init(folder, branch, hash_name=repo.hash_name)
+    made = Repository.init(folder, _BRANCH, hash_name=repo.hash_name)
     source, target = Git(repo.root), Git(folder)
     packer = source.start(("pack-objects", "--revs", "--stdout", "-q"), stdin=subprocess.PIPE)
     assert packer.stdin is not None and packer.stdout is not None and packer.stderr is not None
@@ -57,7 +58,7 @@ def _copy_objects(repo: Repository, oid: str, folder: Path, branch: str) -> Repo
     return made
 
 
-def check_out_again(snapshot: Snapshot, commit: str, folder: Path, branch: str = "main") -> None:
+def check_out_again(snapshot: Snapshot, commit: str, folder: Path) -> None:
     """Put another commit of the history into a copy of it: nothing stays of what is there."""
     for entry in folder.iterdir():
         if entry.name == ".git":
@@ -66,7 +67,7 @@ def check_out_again(snapshot: Snapshot, commit: str, folder: Path, branch: str =
             shutil.rmtree(entry)
         else:
             entry.unlink()
-    check_out(snapshot, commit, folder, branch)
+    check_out(snapshot, commit, folder, _BRANCH)
 
 
 def check_out(snapshot: Snapshot, commit: str, folder: Path, branch: str) -> None:

@@ -24,14 +24,13 @@ def commit_to_branch(
     author: Author,
     when: datetime,
     message: str,
-) -> str:
-    """Make the new branch ``branch`` with one commit on ``base``; its id. ``changes``: path → content, None: removed.
+) -> None:
+    """Make the new branch ``branch`` with one commit on ``base``. ``changes``: path → content, None: removed.
 
     Raises ``WorkspaceError`` where there is such a branch already, or its name is none.
     """
     commit = write_commit(repo, [base], changes, author, when, message)
     move_branch(repo, branch, commit, None, author, when)
-    return commit
 
 
 def write_commit(

@@ -71,7 +71,7 @@ def load_state(runtime: RuntimeDirectory, clock: Clock) -> tuple[LoopState, str]
         try:
             return file_schemas.read_record("state", runtime.state_path, shown=runtime.state_path.name), ""
         except file_schemas.DamagedFile as error:
-            problem = f"{error}; set aside as {runtime.display_path(_set_aside(runtime, clock, 'corrupt'))}"
+            problem = f"{error}; set aside as {runtime.display_path(_set_aside(runtime, clock))}"
     try:
         state: LoopState = file_schemas.read_record("state", runtime.backup_path, shown=runtime.backup_path.name)
         text = f"the state could not be used ({problem}); its backup is used"
@@ -117,8 +117,8 @@ def archive_state(runtime: RuntimeDirectory, clock: Clock) -> Path | None:
     return aside
 
 
-def _set_aside(runtime: RuntimeDirectory, clock: Clock, why: str) -> Path:
-    aside = _free_archive_path(runtime, clock, why)
+def _set_aside(runtime: RuntimeDirectory, clock: Clock) -> Path:
+    aside = _free_archive_path(runtime, clock, "corrupt")
     runtime.state_path.replace(aside)
     _trim_archive(runtime)
     return aside

@@ -74,7 +74,7 @@ class MeteredModel(WrapperModel):
         except BaseException as error:
             self._end_failed(number, tokens, error, None)
             raise
-        self._end_answered(number, tokens, response, "ok")
+        self._end_answered(number, tokens, response)
         return mend_arguments(response)
 
     @asynccontextmanager
@@ -97,7 +97,7 @@ class MeteredModel(WrapperModel):
         except BaseException as error:
             self._end_failed(number, tokens, error, stream.get() if stream is not None else None)
             raise
-        self._end_answered(number, tokens, stream.get(), "ok")
+        self._end_answered(number, tokens, stream.get())
 
     @contextmanager
     def _blame_provider(self) -> Iterator[None]:
@@ -107,14 +107,14 @@ class MeteredModel(WrapperModel):
         except self._misread as error:
             raise ModelAPIError(self.model_name, f"{type(error).__name__} while reading it") from error
 
-    def _end_answered(self, number: int, estimate: int, response: ModelResponse, outcome: str) -> None:
+    def _end_answered(self, number: int, estimate: int, response: ModelResponse) -> None:
         tokens = count_tokens(response.usage)
         reported = read_reported_cost(response.provider_details)
         if reported is None and not (tokens.input_tokens or tokens.output_tokens):
             # A server that counts nothing does not work for nothing.
             tokens = TokenCount(estimate, _count_text(response.parts))
         cost = self.spending.price.calculate_cost(tokens) if reported is None else reported
-        self.spending.end_call(number, tokens, cost, outcome)
+        self.spending.end_call(number, tokens, cost, "ok")
 
     def _end_failed(self, number: int, estimate: int, error: BaseException, partial: ModelResponse | None) -> None:
         kind = name_failure(error)

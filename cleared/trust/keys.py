@@ -349,7 +349,7 @@ def read_key_file(path: Path) -> bytes:
 
 def read_plain_secret(path: Path) -> bytes:
     """The secret bytes of a key that has no passphrase. Raises ``WorkspaceError`` as ``own_key``."""
-    return _parse_plain(read_key_file(path), path)
+    return _parse_plain(read_key_file(path), path)._key.private_bytes_raw()
 
 
 def _read_key(path: Path) -> Key:
@@ -379,14 +379,12 @@ def parse_key(data: bytes, path: Path) -> Key:
     """The key that a file of this content at ``path`` holds. Raises ``WorkspaceError`` where it is damaged."""
     if path.name == KEY and sealed_key.is_sealed(data):
         return ProtectedKey(data, str(path))
-    return _key_of(_parse_plain(data, path))
+    return _parse_plain(data, path)
 
 
-def _parse_plain(data: bytes, path: Path) -> bytes:
+def _parse_plain(data: bytes, path: Path) -> Key:
     try:
-        secret = base64.b64decode(data.strip(), validate=True)
-        _key_of(secret)
-        return secret
+        return _key_of(base64.b64decode(data.strip(), validate=True))
     except ValueError:
         raise WorkspaceError(
             f"the {_key_title(path.name)} {path} is damaged",

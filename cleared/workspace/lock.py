@@ -147,10 +147,10 @@ def writer_lock(
             os.close(descriptor)
 
 
-def is_held_here(state_dir: Path, name: str = "lock") -> bool:
+def is_held_here(state_dir: Path) -> bool:
     """Whether this very thread holds the lock."""
     with _guard:
-        return _held.get(os.path.realpath(state_dir / name)) == (os.getpid(), threading.get_ident())
+        return _held.get(os.path.realpath(state_dir / "lock")) == (os.getpid(), threading.get_ident())
 
 
 def read_holder(state_dir: Path, name: str = "lock") -> LockHolder | None:

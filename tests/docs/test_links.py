@@ -13,7 +13,6 @@ ROOT = Path(__file__).resolve().parents[2]
 PAGES = {p.relative_to(ROOT).as_posix(): p for p in sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")])}
 _LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
 _FENCED = re.compile(r"^```.*?^```$", re.MULTILINE | re.DOTALL)
-_SH = re.compile(r"^```sh\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 _SPAN = re.compile(r"`([^`\n]+)`")
 _PRIMITIVE = re.compile(r"(?:accounts|config|ctx|git|importer|journal|money|queue|script)_[a-z_]+")
 

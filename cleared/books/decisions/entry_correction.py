@@ -197,7 +197,7 @@ def correct_entry(context: Context, entry_id: str, correction: Correction, by: s
     if changed and not moved and same_bank and has_bank:
         posted = _post_reclassification(context, entry, after, correction, by)
     elif changed or moved:
-        posted = repost_entry(context, entry, after, correction, by, status="user-corrected")
+        posted = repost_entry(context, entry, after, correction, by)
     elif entry.status == "pending-review":  # who corrects it has decided about it
         books_of(context).books.set_status(entry.entry_id, "user-corrected")
     return CorrectionResult(entry, posted, tuple(texts), after, changed)
@@ -293,7 +293,7 @@ def _post_reclassification(
 
 
 def repost_entry(
-    context: Context, entry: Entry, legs: Sequence[Leg], correction: Correction, by: str, *, status: str
+    context: Context, entry: Entry, legs: Sequence[Leg], correction: Correction, by: str
 ) -> tuple[Entry, ...]:
     """Void the entry and its corrections, and post it again for the same bank line: ``(reversals…, the new entry)``."""
     reversals = void_with_corrections(context, entry, f"replaced by {by}")
@@ -309,10 +309,10 @@ def repost_entry(
         entry.description,
         legs,
         reference=entry.reference,
-        status=status,
+        status="user-corrected",
         counterparty=entry.counterparty,
-        confidence="1.00" if status == "user-corrected" else entry.confidence,
-        evidence=f"corrected by {by}" if status == "user-corrected" else entry.evidence,
+        confidence="1.00",
+        evidence=f"corrected by {by}",
         tags=";".join(tags),
         notes=entry.notes if correction.note is None else correction.note,
     )

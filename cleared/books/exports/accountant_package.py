@@ -84,7 +84,7 @@ def _write_package(
 ) -> list[str]:
     with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED, compresslevel=6) as archive:
         package = _PackageWriter(archive)
-        basis = name_basis(books, None, span.end)
+        basis = name_basis(books, span.end)
         package.add_file("README.txt", [_encode(_describe_package(exported, span, basis, warnings))])
         if find_spec("xlsxwriter") is not None:
             with tempfile.TemporaryFile() as whole:

@@ -267,15 +267,13 @@ class JournalIndex:
         for key, places in self.find_places(wanted) if limit is None else self._newest_places(wanted, limit):
             yield self.month_entries(key), places
 
-    def iter_postings(self, wanted: EntryFilter | None = None, *, newest_first: bool = False) -> Iterator[Posting]:
+    def iter_postings(self, wanted: EntryFilter | None = None) -> Iterator[Posting]:
         """The legs of the entries that are meant; of those for an account, only the legs on it."""
         wanted = wanted or EntryFilter()
-        for key, places in self.find_places(wanted, newest_first=newest_first):
-            entries = self.month_entries(key)
-            for entry in entries.make_entries(places[::-1] if newest_first else places):
-                for i, leg in enumerate(entry.legs):
-                    if wanted.account in (None, leg.account_id):
-                        yield Posting(entry.entry_id + leg_suffix(i), *leg, entry)
+        for entry in self.iter_entries(wanted):
+            for i, leg in enumerate(entry.legs):
+                if wanted.account in (None, leg.account_id):
+                    yield Posting(entry.entry_id + leg_suffix(i), *leg, entry)
 
     def find_entry(self, entry_id: str) -> Entry | None:
         """One entry by its id."""

@@ -22,9 +22,9 @@ _OF_THE_YEAR: Final = frozenset({"pnl", "cash-flow", "monthly", "tax"})
 """Reports of what happened in a period."""
 
 
-def name_basis(books: ReportBooks, start: date | None, end: date | None) -> str:
+def name_basis(books: ReportBooks, end: date | None) -> str:
     """``cash``, or ``modified cash`` where bills or invoices were entered before they were paid."""
-    return "modified cash" if list_accrued(books, start, end) else "cash"
+    return "modified cash" if list_accrued(books, None, end) else "cash"
 
 
 def list_accrued(books: ReportBooks, start: date | None, end: date | None) -> list[int]:

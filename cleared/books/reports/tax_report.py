@@ -28,11 +28,8 @@ from cleared.books.reports.report_books import ReportBooks
 _NO_LINE = "Without a line on the form"
 
 
-def make_tax_report(books: ReportBooks, period: DateSpan, *, draft: bool = False, entries: bool = True) -> Report:
-    """Raises ``CheckFailed`` where entries of the period wait for review, unless it is to be a draft.
-
-    ``entries``: whether the rows of accounts have the ids of their entries.
-    """
+def make_tax_report(books: ReportBooks, period: DateSpan, *, draft: bool) -> Report:
+    """Raises ``CheckFailed`` where entries of the period wait for review, unless it is to be a draft."""
     pending = books.pending(period.start, period.end)
     if pending.count and not draft:
         raise CheckFailed(
@@ -50,7 +47,7 @@ def make_tax_report(books: ReportBooks, period: DateSpan, *, draft: bool = False
     for number in numbers:
         line = lines.get(books.accounts[number].tax_line)
         (by_line[line.form, line.line, line.title] if line else unlisted).append(number)
-    ids = _list_entries(books, period, set(numbers)) if entries else {}
+    ids = _list_entries(books, period, set(numbers))
     rows: list[Row] = []
     parts: list[tuple[str, int]] = []
     form = ""

@@ -88,9 +88,9 @@ class Workbook:
                 self.add_table("Empty", [], [])
             self._book.close()
 
-    def add_report(self, report: Report, name: str | None = None) -> None:
+    def add_report(self, report: Report) -> None:
         """A sheet with a report; totals are formulas over the rows that they sum."""
-        sheet = self._add_sheet(name or report.title, [Column("label", "", "text"), *report.columns])
+        sheet = self._add_sheet(report.title, [Column("label", "", "text"), *report.columns])
         heads = report.list_heads()
         for n, line in enumerate(heads):
             self._write(sheet, n, 0, line, bold=n == 0)

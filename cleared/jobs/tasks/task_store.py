@@ -80,11 +80,10 @@ class TaskSet(Struct, frozen=True):
             raise TaskRefused(self.faults, remedy="Correct them, then: cleared task plan.")
 
 
-def check_task_id(text: str) -> str:
-    """The id itself. Raises ``UsageError`` where it cannot be one."""
+def check_task_id(text: str) -> None:
+    """Raises ``UsageError`` where it cannot be one."""
     if not TASK_ID.fullmatch(text):
         raise UsageError(f"{text[:60]!r} is no id of a task", remedy="Write it like T-001.")
-    return text
 
 
 def load_tasks(source: TaskSource) -> TaskSet:

@@ -52,8 +52,8 @@ class StagedState(Staged):
         }
         return True
 
-    def open_of(self, agent: str) -> dict[str, str]:
-        """What an agent keeps: the one whose run this is. Raises ``PrimitiveError`` where its file is damaged."""
+    def open_of(self, agent: str) -> None:
+        """Read what an agent keeps: the one whose run this is. Raises ``PrimitiveError`` where its file is damaged."""
         if self.kept is None:
             self.agent = agent
             path = state_path(agent)
@@ -61,7 +61,6 @@ class StagedState(Staged):
                 self.kept = parse_state(self.source.read(path), path)
             except WorkspaceError as error:
                 raise PrimitiveError(error.message, place=error.place, remedy=error.remedy) from None
-        return self.kept
 
     @property
     def current(self) -> dict[str, str]:

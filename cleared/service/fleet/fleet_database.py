@@ -154,19 +154,18 @@ class FleetDatabase:
             value,
         )
 
-    def note_awake(self, now: datetime) -> datetime:
-        """A worker looks for what is due. Returns since when workers do so without a pause: what came due earlier, and
-        was not run, was missed."""
+    def note_awake(self, now: datetime) -> None:
+        """A worker looks for what is due."""
         with self.transaction():
             self.run("SELECT pg_advisory_xact_lock(hashtext('cleared fleet awake'))")
             last, since = ((self.read_fact(AWAKE) or "") + " ").split(" ")[:2]
             is_new = not last or not 0 <= (now - datetime.fromisoformat(last)).total_seconds() <= _PAUSE_SECONDS
             began = now if is_new else datetime.fromisoformat(since)
             self.write_fact(AWAKE, f"{now.isoformat()} {began.isoformat()}")
-        return began
 
     def read_awake_since(self) -> datetime | None:
-        """The same, without a look; None where no worker ever did."""
+        """Since when workers look without a pause: what came due earlier, and was not run, was missed. None where no
+        worker ever did."""
         text = self.read_fact(AWAKE)
         return datetime.fromisoformat(text.split(" ")[1]) if text else None
 

@@ -122,9 +122,8 @@ def drop_claim(host: Host, task_id: str) -> None:
     _claim_path(host, task_id).unlink(missing_ok=True)
 
 
-def recover_dead_claims(host: Host, recorder: Recorder) -> list[str]:
-    """Give back the tasks whose workers are gone, with a line each; their ids."""
-    recovered = []
+def recover_dead_claims(host: Host, recorder: Recorder) -> None:
+    """Give back the tasks whose workers are gone, with a line each."""
     for task_id, line in recorder.ledger.read_all().items():
         if line.status != IN_PROGRESS:
             continue
@@ -135,18 +134,15 @@ def recover_dead_claims(host: Host, recorder: Recorder) -> list[str]:
         recorder.append(recorder.make_line(task_id, PENDING, text))
         drop_claim(host, task_id)
         host.show_message(f"{task_id}: its worker is gone; it is pending again")
-        recovered.append(task_id)
-    return recovered
 
 
-def recover_claims(host: Host) -> list[str]:
+def recover_claims(host: Host) -> None:
     """The same where nobody holds the ledger yet; no lock is taken where all workers live."""
     folder = host.layout.state_dir / "task-claims"
     names = [path.stem for path in folder.glob("T-*.json")] if folder.is_dir() else []
-    if not any((claim := read_claim(host, name)) is not None and claim.is_dead for name in names):
-        return []
-    with open_recorder(host, "task recovery") as recorder:
-        return recover_dead_claims(host, recorder)
+    if any((claim := read_claim(host, name)) is not None and claim.is_dead for name in names):
+        with open_recorder(host, "task recovery") as recorder:
+            recover_dead_claims(host, recorder)
 
 
 def _refuse_unready(recorder: Recorder, task: Task, tasks: Mapping[str, Task], states: Mapping[str, str]) -> None:
