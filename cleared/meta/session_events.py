@@ -16,21 +16,6 @@ from cleared.base.clock import Clock, format_iso
 from cleared.meta.session_store import SessionStore
 
 SCHEMA_FILE: Final = Path(__file__).with_name("session_events.schema.json")
-EVENT_TYPES: Final = (
-    "session.started",
-    "turn.started",
-    "message.delta",
-    "message.text",
-    "message.dropped",
-    "tool.called",
-    "tool.finished",
-    "context.pruned",
-    "context.compacted",
-    "verification",
-    "proposal",
-    "usage",
-    "session.ended",
-)
 _NOT_STORED: Final = frozenset({"message.delta"})
 _MAX_TEXT_BYTES: Final = 10_000
 

@@ -111,7 +111,7 @@ def find_lessons(source: LessonSource) -> Lessons:
         groups = list(_list_groups(table, [row for row in decided if row.table == table.name], answers))
         learned = _choose(groups)
         for group in learned:
-            _propose(source, group, scripts, live, makers, lessons)
+            _propose(group, scripts, live, makers, lessons)
         lessons.questions += _ask(groups, learned)
     for script in scripts:
         lessons.improvements += _find_useless(source, script, tables)
@@ -150,7 +150,6 @@ def _choose(groups: Sequence[_Group]) -> list[_Group]:
 
 
 def _propose(
-    source: LessonSource,
     group: _Group,
     scripts: Sequence[_Script],
     live: Mapping[str, str],

@@ -126,11 +126,6 @@ class StagedTables(Staged):
         }
 
 
-def open_tables(opening: Opening) -> StagedTables:
-    """The tables of a commit with nothing staged."""
-    return StagedTables(opening)
-
-
 def tables_of(context: Context) -> StagedTables:
     """The tables that a run or decision works on."""
     return cast(StagedTables, context.parts["records"])

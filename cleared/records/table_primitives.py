@@ -54,7 +54,7 @@ def table_put(ctx: Context, table: Line, row: Json) -> str:
         most = found.schema.max_rows
         raise _refuse("row", f"{found.name} has {most:,} rows already", "Remove some, or have max_rows raised.")
     if tables.set_row(found, key, values):
-        _charge(ctx, found)
+        _charge(ctx)
         ctx.log_action("table_put", row_id(found.name, key)[:500])
     return row_id(found.name, key)
 
@@ -66,7 +66,7 @@ def table_remove(ctx: Context, table: Line, key: Json) -> bool:
     wanted = _take_key(found, key)
     if not tables.set_row(found, wanted, None):
         return False
-    _charge(ctx, found)
+    _charge(ctx)
     ctx.log_action("table_remove", row_id(found.name, wanted)[:500])
     return True
 
@@ -91,7 +91,7 @@ def _open_table(ctx: Context, name: str) -> Table:
     return tables_of(ctx).get_table(name)
 
 
-def _charge(ctx: Context, table: Table) -> None:
+def _charge(ctx: Context) -> None:
     tables, most = tables_of(ctx), ctx.permissions.header_values.get("max_rows")
     tables.spent += 1
     if most is not None and tables.spent > most:

@@ -11,7 +11,7 @@ import pytest
 from session_doubles import DiskTools, FakeDoor, Reply, last_text, new_store, open_loop, play
 
 from cleared.base.errors import BusyError, ExitCode, UsageError
-from cleared.meta.session_events import EVENT_TYPES, read_event_schema
+from cleared.meta.session_events import read_event_schema
 from cleared.meta.session_loop import Outcome
 
 WORK: list[Reply] = [[("write", {"name": "a.py"}), ("propose", {})], "I proposed it."]
@@ -241,7 +241,6 @@ def test_events_follow_their_schema_in_order_with_totals(tmp_path: Path) -> None
     """H14."""
     played = Played(tmp_path, [("read", {"name": "a"})], *WORK, *SURE)
     schema = read_event_schema()
-    assert {one["title"] for one in schema["oneOf"]} == set(EVENT_TYPES)
     for event in played.events:
         jsonschema.validate(json.loads(json.dumps(event)), schema)
     numbers = [event["seq"] for event in played.events]

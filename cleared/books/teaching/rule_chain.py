@@ -191,12 +191,12 @@ def put_branch(source: str, row: VendorRow) -> str:
         start, _ = find_span(source, before)
         indent = indent_of(source, start)
         is_first = before is chain.first
-        added = _render_branch(chain, row, f"{'if' if is_first else 'elif'} {test}", indent, _inner(source, before))
+        added = _render_branch(chain, row, f"{'if' if is_first else 'elif'} {test}", _inner(source, before))
         return f"{source[:start]}{added}\n{indent}{'el' if is_first else ''}{source[start:]}"
     start, _ = find_span(source, chain.last)
     indent = indent_of(source, start)
     at = find_line_end(source, find_span(source, chain.last.body[-1])[1])
-    added = _render_branch(chain, row, f"elif {test}", indent, _inner(source, chain.last))
+    added = _render_branch(chain, row, f"elif {test}", _inner(source, chain.last))
     return f"{source[:at]}\n{indent}{added}{source[at:]}"
 
 
@@ -223,7 +223,7 @@ def _render_test(chain: RuleChain, row: VendorRow) -> str:
     return " and ".join(said)
 
 
-def _render_branch(chain: RuleChain, row: VendorRow, head: str, indent: str, inner: str) -> str:
+def _render_branch(chain: RuleChain, row: VendorRow, head: str, inner: str) -> str:
     sets = [f"{chain.account} = {row.account}", f"{chain.confidence} = {CONFIDENCE}"]
     sets += [f"{chain.vendor} = {render_text(row.vendor)}"] if chain.vendor else []
     return "\n".join([f"{head}:", *(inner + each for each in sets)])

@@ -151,12 +151,12 @@ def _find_bad_change(host: Host, snapshot: Snapshot, agent: str) -> tuple[LiveCh
     if not books.pinned or books.problem is not None:  # nothing runs here, and nothing is decided by itself
         return None
     change = find_live_change(host, scripts, agent)
-    if change is None or now - _time_of(change.at) > _LONGEST:
+    if change is None or now - datetime.fromisoformat(change.at) > _LONGEST:
         return None
     script = f"{path}@{blob_id(change.script, 'sha1')}"
     evidence = read_evidence(host, snapshot, agent, change.at, script, is_new=change.is_of_agent)
-    if now - _time_of(change.at) > WATCHED:
-        until = format_iso(_time_of(change.at) + WATCHED)
+    if now - datetime.fromisoformat(change.at) > WATCHED:
+        until = format_iso(datetime.fromisoformat(change.at) + WATCHED)
         in_time = sum(run.at <= until for run in evidence.since)
         evidence = replace(evidence, since=evidence.since[: max(WATCHED_RUNS, in_time)])
     limits = host.config.self_improvement.auto_revert_on
@@ -180,10 +180,6 @@ def _read_before(scripts: Scripts, change: LiveChange, before: Sequence[RunEvide
     if path != change.path or not is_oid(blob):
         return {}
     return {path: scripts.snapshot.repo.objects.read_object(blob)[1]}
-
-
-def _time_of(at: str) -> datetime:
-    return datetime.fromisoformat(at)
 
 
 def _take_back(host: Host, agent: str) -> list[str]:

@@ -94,11 +94,6 @@ class Overlay:
             contents[str(digests[path])] = data
         self._replace_state(digests, contents)
 
-    def forget_files(self, paths: list[str]) -> None:
-        """Take these out of the draft: they are as approved again."""
-        gone = set(paths)
-        self._replace_state({p: d for p, d in self._digests.items() if p not in gone}, dict(self._contents))
-
     def read_verdict(self) -> dict[str, Any]:
         """What ``save_verdict`` saved last; empty where there is nothing that can be read."""
         return self._read_notes("gate.json")

@@ -39,11 +39,6 @@ def show_proposal(host: Host, id: str) -> dict[str, Any]:
     return shown.to_dict() | {"code": dict(shown.code)}
 
 
-def show_history(host: Host, name: str) -> list[dict[str, Any]]:
-    """What was proposed and decided about an agent, oldest first. Raises ``UsageError``."""
-    return read_history(host, name)
-
-
 _AGENT: Final = Parameter("name", "string", doc="The agent's name: the stem of its file in agents/.")
 _TEXTS: Final = Parameter(
     "texts",
@@ -74,7 +69,7 @@ _AGENT_OPERATIONS: Final = (
         "agent.history",
         "Everything that was proposed and decided about an agent, oldest first.",
         "read",
-        show_history,
+        read_history,
         (_AGENT,),
         result_schemas.AGENT_HISTORY,
     ),

@@ -73,7 +73,7 @@ def test_a_session_has_one_open_proposal(session: Session) -> None:
     session.ok("write_file", file_path="agents/coffee.py", content=GOOD)
     session.ok("write_file", file_path="rules/house.md", content="Be brief.\n")
     session.ok("propose", message="first")
-    session.overlay.forget_files(["agents/coffee.py"])
+    session.overlay.write_files({"agents/coffee.py": None})
     session.ok("propose", message="second")
     assert proposal_states(ws) == {"P1": "open", "P2": "superseded", "P3": "open"}
 
