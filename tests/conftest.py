@@ -15,9 +15,11 @@ from pathlib import Path
 
 import hypothesis
 import pytest
+from fake_provider import FakeProvider
 from harness import Workspace, copy_books, environment, here, use_machine_of
 from room_tests import list_room_tests
 from running import Up
+from scripted_model import KEY
 
 # Thousands of small workspaces, and copies that the program makes: in memory they wait for no disk.
 if Path("/dev/shm").is_dir() and shutil.disk_usage("/dev/shm").free > 6 << 30:
@@ -151,6 +153,19 @@ def posted(request: pytest.FixtureRequest, tmp_path: Path, posted_start: Path, p
     ws.drop("january.csv")
     ws.run("ingest")
     return ws
+
+
+@pytest.fixture
+def provider() -> Iterator[FakeProvider]:
+    """A provider of models that answers what the test says."""
+    with FakeProvider() as running:
+        yield running
+
+
+@pytest.fixture
+def model_key(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its key is in the variable that ``use_provider`` names."""
+    monkeypatch.setenv("TEST_MODEL_KEY", KEY)
 
 
 @pytest.fixture

@@ -8,7 +8,6 @@ import subprocess
 import sys
 import types
 import warnings
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -17,12 +16,6 @@ from harness import Workspace
 from modelled import KEY, door_of, open_host, use_model
 
 from cleared.llm.single_call import ask_once
-
-
-@pytest.fixture
-def provider() -> Iterator[FakeProvider]:
-    with FakeProvider() as provider:
-        yield provider
 
 
 @pytest.fixture(autouse=True)

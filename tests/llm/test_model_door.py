@@ -6,7 +6,6 @@ import asyncio
 import json
 import socket
 import threading
-from collections.abc import Iterator
 from decimal import Decimal
 from typing import Any
 
@@ -34,12 +33,6 @@ from cleared.llm.spending import SpendingStopped
 
 KINDS = tuple(MODELS)
 ANSWER = {"type": "object", "properties": {"word": {"enum": ["yes", "no"]}}, "required": ["word"]}
-
-
-@pytest.fixture
-def provider() -> Iterator[FakeProvider]:
-    with FakeProvider() as provider:
-        yield provider
 
 
 def ask(door: ModelDoor, prompt: str = "How are you?", **how: Any) -> Any:

@@ -10,22 +10,17 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from fake_provider import Call, FakeProvider, Reply
 from harness import Workspace, refused, unchanged
 from patience import PATIENCE
-from scripted_model import ANSWERED, COMPLETE, DIGEST, KEY, use_provider, write_file
+from scripted_model import ANSWERED, COMPLETE, DIGEST, use_provider, write_file
 from terminals import run_on_terminal
 
-
-@pytest.fixture
-def provider(monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeProvider]:
-    monkeypatch.setenv("TEST_MODEL_KEY", KEY)
-    with FakeProvider() as running:
-        yield running
+pytestmark = pytest.mark.usefixtures("model_key")
 
 
 def test_each_line_of_a_pipe_is_a_message_of_one_session(ws: Workspace, provider: FakeProvider) -> None:

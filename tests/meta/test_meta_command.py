@@ -3,19 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 
 import pytest
 from fake_provider import Call, FakeProvider, Reply
 from harness import Workspace, refused, take_ok, unchanged
 from scripted_model import ANSWERED, COMPLETE, DIGEST, KEY, script_change, use_provider, write_file
 
-
-@pytest.fixture
-def provider(monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeProvider]:
-    monkeypatch.setenv("TEST_MODEL_KEY", KEY)
-    with FakeProvider() as running:
-        yield running
+pytestmark = pytest.mark.usefixtures("model_key")
 
 
 @pytest.mark.parametrize("protocol", ["anthropic", "openai"])

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -18,12 +17,6 @@ from cleared.meta.tools.tool import Tool
 SCHEMA = {"type": "object", "properties": {"where": {"type": "string"}}}
 TOOLS = {"look": Tool("look", "Look somewhere.", SCHEMA, True, False)}
 LOOK = Reply(calls=(Call("look", {"where": "there"}),))
-
-
-@pytest.fixture
-def provider() -> Iterator[FakeProvider]:
-    with FakeProvider() as provider:
-        yield provider
 
 
 def converse(ws: Workspace, turns: int, pauses: Pauses | None = None) -> tuple[str, list[Any]]:

@@ -10,19 +10,14 @@ from fake_provider import FakeProvider
 from harness import Workspace, take_ok
 from mailserver import MailServer
 from proposing import propose
-from scripted_model import KEY, script_change, use_provider, write_file
+from scripted_model import script_change, use_provider, write_file
 from world import World
 
 from cleared.changes.workspace_opening import open_workspace
 from cleared.meta.system_prompt import build_system_prompt
 from cleared.service.notify.script_messages import ScriptMessages
 
-
-@pytest.fixture
-def provider(monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeProvider]:
-    monkeypatch.setenv("TEST_MODEL_KEY", KEY)
-    with FakeProvider() as running:
-        yield running
+pytestmark = pytest.mark.usefixtures("model_key")
 
 
 @pytest.fixture

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import signal
 import threading
-from collections.abc import Iterator
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -22,12 +21,6 @@ from cleared.meta.session_store import SessionStore, create_session
 
 WRITE = Reply("I write it.", calls=(Call("write", {"name": "a.py"}), Call("propose", {})))
 SURE = ("I proposed it.", "VERDICT: done")
-
-
-@pytest.fixture
-def provider() -> Iterator[FakeProvider]:
-    with FakeProvider() as provider:
-        yield provider
 
 
 class Chat:

@@ -13,8 +13,7 @@ import pytest
 from forked import Forks
 from gate_world import GateMachine
 from harness import Workspace, take_ok, trust_books
-from hypothesis import HealthCheck, settings
-from hypothesis.stateful import run_state_machine_as_test
+from machine_runs import run_machine
 
 EXAMPLES = 3
 STEPS = 25
@@ -32,17 +31,7 @@ def machine(
 
 
 def test_nothing_unapproved_runs(machine: type[GateMachine]) -> None:
-    run_state_machine_as_test(  # type: ignore[no-untyped-call]
-        machine,
-        settings=settings(
-            max_examples=EXAMPLES,
-            stateful_step_count=STEPS,
-            deadline=None,
-            derandomize=True,
-            database=None,
-            suppress_health_check=list(HealthCheck),
-        ),
-    )
+    run_machine(machine, EXAMPLES, STEPS)
 
 
 def edited_after_it_was_proposed(m: GateMachine) -> None:

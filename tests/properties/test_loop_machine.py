@@ -17,10 +17,11 @@ from typing import Any
 
 import pytest
 from harness import copy_books, remove_tree
-from hypothesis import HealthCheck, Phase, settings
+from hypothesis import Phase
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule, run_state_machine_as_test
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 from looped import STEPS, TURN, Life, Loops, plugged_in, prepare
+from machine_runs import run_machine
 
 LONGER = "CLEARED_LOOP_EXAMPLES" in os.environ
 EXAMPLES = int(os.environ.get("CLEARED_LOOP_EXAMPLES", "4"))
@@ -281,18 +282,7 @@ def machine(tmp_path_factory: pytest.TempPathFactory, starting_point: Path) -> I
 
 def test_each_job_is_run_once_or_never(machine: type[LoopMachine]) -> None:
     """Rows E3, E4, E6, E8, E10, E29, E30."""
-    run_state_machine_as_test(  # type: ignore[no-untyped-call]
-        machine,
-        settings=settings(
-            max_examples=EXAMPLES,
-            stateful_step_count=STEPS_EACH,
-            deadline=None,
-            derandomize=not LONGER,
-            database=None,
-            suppress_health_check=list(HealthCheck),
-            phases=(Phase.generate,),
-        ),
-    )
+    run_machine(machine, EXAMPLES, STEPS_EACH, derandomize=not LONGER, phases=(Phase.generate,))
 
 
 @pytest.mark.parametrize("how", ["cut", "gone"])

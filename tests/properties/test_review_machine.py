@@ -15,9 +15,10 @@ from typing import Any
 
 import pytest
 from harness import Done, Workspace, chase, copy_books, remove_tree
-from hypothesis import HealthCheck, Phase, settings
+from hypothesis import Phase
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule, run_state_machine_as_test
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
+from machine_runs import run_machine
 
 from cleared.books.review.account_choice import amount_to_split, match_accounts
 from cleared.books.review.book_cards import book_facts_of
@@ -340,19 +341,7 @@ def machine(starting_point: Path, plain_environment: None, monkeypatch: pytest.M
 
 
 def test_the_books_are_what_was_decided(machine: type[ReviewMachine]) -> None:
-    run_state_machine_as_test(  # type: ignore[no-untyped-call]
-        machine,
-        settings=settings(
-            max_examples=EXAMPLES,
-            stateful_step_count=STEPS,
-            deadline=None,
-            derandomize=True,
-            database=None,
-            suppress_health_check=list(HealthCheck),
-            phases=[Phase.generate],
-            report_multiple_bugs=False,
-        ),
-    )
+    run_machine(machine, EXAMPLES, STEPS, phases=[Phase.generate], report_multiple_bugs=False)
 
 
 def corrected_twice_and_moved(m: ReviewMachine) -> None:

@@ -14,9 +14,10 @@ from typing import Any
 
 import pytest
 from harness import Done, Workspace, chase, copy_books, remove_tree, take_ok
-from hypothesis import HealthCheck, Phase, settings
+from hypothesis import Phase
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule, run_state_machine_as_test
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
+from machine_runs import run_machine
 from reviewers import People
 
 EXAMPLES = 2
@@ -199,19 +200,7 @@ def machine(starting_point: Path, plain_environment: None, monkeypatch: pytest.M
 
 
 def test_no_surface_decides_alone_what_takes_two(machine: type[TwoPeopleMachine]) -> None:
-    run_state_machine_as_test(  # type: ignore[no-untyped-call]
-        machine,
-        settings=settings(
-            max_examples=EXAMPLES,
-            stateful_step_count=STEPS,
-            deadline=None,
-            derandomize=True,
-            database=None,
-            suppress_health_check=list(HealthCheck),
-            phases=[Phase.generate],
-            report_multiple_bugs=False,
-        ),
-    )
+    run_machine(machine, EXAMPLES, STEPS, phases=[Phase.generate], report_multiple_bugs=False)
 
 
 def two_agree_and_take_it_back(m: TwoPeopleMachine) -> None:

@@ -86,6 +86,11 @@ class FakeEngine:
         """End what hangs, and all that would."""
         (self.folder / "go").touch()
 
+    def argv(self, *more: str, name: str = "claude") -> list[str]:
+        """``cycle start`` with this program: one cycle, without waits unless ``more`` says so."""
+        words = ["cycle", "start", "--engine", name, "--allow-ai", f"--{name}-bin", str(self.binary), "--interval", "0"]
+        return [*words, *(() if "--max-cycles" in more else ("--max-cycles", "1")), *more]
+
     @property
     def calls(self) -> list[dict[str, Any]]:
         path = self.folder / "calls.jsonl"
@@ -105,19 +110,7 @@ def result(text: str = "did it", *, error: bool = False, cost: float = 0.25, **m
 
 def start(ws: Workspace, engine: FakeEngine, *argv: str, name: str = "claude") -> Done:
     """``cleared cycle start`` in a process of its own; without waits unless ``argv`` says so."""
-    return ws.process(
-        "cycle",
-        "start",
-        "--engine",
-        name,
-        "--allow-ai",
-        f"--{name}-bin",
-        str(engine.binary),
-        "--interval",
-        "0",
-        *(() if "--max-cycles" in argv else ("--max-cycles", "1")),
-        *argv,
-    )
+    return ws.process(*engine.argv(*argv, name=name))
 
 
 def time_out(ws: Workspace, engine: FakeEngine) -> Done:

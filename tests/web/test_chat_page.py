@@ -13,15 +13,10 @@ import pytest
 from fake_provider import Call, FakeProvider, Reply, context_too_long, no_such_model, too_many_requests
 from harness import Workspace, take_ok
 from patience import PATIENCE
-from scripted_model import ANSWERED, COMPLETE, DIGEST, KEY, use_provider, write_file
+from scripted_model import ANSWERED, COMPLETE, DIGEST, use_provider, write_file
 from web_client import Page, Server, inner_server, page_server
 
-
-@pytest.fixture
-def provider(monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeProvider]:
-    monkeypatch.setenv("TEST_MODEL_KEY", KEY)
-    with FakeProvider() as running:
-        yield running
+pytestmark = pytest.mark.usefixtures("model_key")
 
 
 @pytest.fixture

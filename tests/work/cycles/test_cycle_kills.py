@@ -172,8 +172,7 @@ def test_an_output_without_end_is_bounded(cyc: Workspace, engine: FakeEngine) ->
     """The log keeps its beginning, and the memory of the loop stays small; the engine's last words still count."""
     cyc.config("loop.ai.max_output_mb=1")
     engine.plan(good(flood=3))
-    argv = ("--engine", "claude", "--allow-ai", "--claude-bin", str(engine.binary), "--max-cycles", "1")
-    assert cyc("cycle", "start", *argv).code == 0
+    assert cyc(*engine.argv()).code == 0
     (log,) = cyc.root.glob("logs/cycle-claude-0001-*.log")
     assert log.stat().st_size < (2 << 20)
     assert log.read_bytes()[-200:].rstrip().endswith(b"more characters are not kept]")

@@ -62,7 +62,7 @@ def test_f26_one_loop_a_workspace(cyc: Workspace, engine: FakeEngine) -> None:
     """F26: a second start is refused; what a killed loop left, and a pid that is somebody else's now, is recovered."""
     engine.plan({"hang": True})
     process = begin_hanging(cyc, engine)
-    second = cyc("cycle", "start", "--engine", "claude", "--allow-ai", "--claude-bin", str(engine.binary))
+    second = cyc(*engine.argv())
     assert second.code == 5 and "runs already" in second.err
     assert cyc("cycle", "reset-consensus", "--yes").code == 5
     status = cyc.json("cycle", "status")
@@ -76,9 +76,7 @@ def test_f26_one_loop_a_workspace(cyc: Workspace, engine: FakeEngine) -> None:
     cyc.put(".auto-loop-claude.pid", f"{os.getpid()}\n")
     assert "No loop" in cyc.ok("cycle", "stop", "--now").err, "another process that has the number is not signalled"
     engine.plan(good())
-    done = cyc(
-        "cycle", "start", "--engine", "claude", "--allow-ai", "--claude-bin", str(engine.binary), "--max-cycles", "1"
-    )
+    done = cyc(*engine.argv())
     assert done.code == 0 and read_state(cyc.root)["cycle"] == 2
 
 
@@ -87,20 +85,7 @@ def test_f28_looking_at_an_empty_and_a_stopped_loop(cyc: Workspace, engine: Fake
         assert "stopped" in cyc.ok("cycle", "status").out and "No cycle" in cyc.ok("cycle", "last").err
         assert cyc.json("cycle", "cycles") == []
     engine.plan(good("State of things.", stderr="working on it\n"))
-    assert (
-        cyc(
-            "cycle",
-            "start",
-            "--engine",
-            "claude",
-            "--allow-ai",
-            "--claude-bin",
-            str(engine.binary),
-            "--max-cycles",
-            "1",
-        ).code
-        == 0
-    )
+    assert cyc(*engine.argv()).code == 0
     shown = cyc.ok("cycle", "status").out
     assert "1: ok: done" in shown and "State of things." in shown
     assert "working on it" in cyc.ok("cycle", "last").out
@@ -206,18 +191,7 @@ def test_f31_keeping_awake(cyc: Workspace, engine: FakeEngine, tmp_path: Path, m
     for name in ("git", "sleep"):
         (folder / name).symlink_to(str(shutil.which(name)))
     monkeypatch.setenv("PATH", str(folder))
-    argv = (
-        "cycle",
-        "start",
-        "--engine",
-        "claude",
-        "--allow-ai",
-        "--claude-bin",
-        str(engine.binary),
-        "--max-cycles",
-        "1",
-        "--awake",
-    )
+    argv = engine.argv("--awake")
     refusal = cyc(*argv)
     assert refusal.code == 2 and "systemd-inhibit" in refusal.err and engine.calls == []
     tool = folder / "systemd-inhibit"

@@ -76,19 +76,7 @@ def test_where_it_works_and_what_it_cannot_touch(cyc: Workspace, engine: FakeEng
 def test_its_folder_may_lie_elsewhere(cyc: Workspace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """CLAUDE_CONFIG_DIR names a folder that the engine may write; none that the workspace lies in."""
     elsewhere = FakeEngine(tmp_path / "elsewhere")
-    argv = (
-        "cycle",
-        "start",
-        "--engine",
-        "claude",
-        "--allow-ai",
-        "--claude-bin",
-        str(elsewhere.binary),
-        "--interval",
-        "0",
-        "--max-cycles",
-        "1",
-    )
+    argv = elsewhere.argv()
     elsewhere.plan(good(write={str(cyc.root / "evil"): "x"}))
     monkeypatch.setenv("CLAUDE_CONFIG_DIR", str(elsewhere.folder))
     assert cyc(*argv).code == 0 and last(cyc)["outcome"] == "ok" and len(elsewhere.calls) == 1
@@ -210,17 +198,7 @@ def test_f8_a_trashed_consensus_is_restored(cyc: Workspace, engine: FakeEngine) 
 def test_f10_an_edit_of_a_person_stays(cyc: Workspace, engine: FakeEngine, tmp_path: Path) -> None:
     """F10: a person edits while the cycle runs; theirs stays, the cycle's lies beside it, with a card."""
     engine.plan(good(state="By the engine.", hang=True))
-    loop = cyc.start(
-        "cycle",
-        "start",
-        "--engine",
-        "claude",
-        "--allow-ai",
-        "--claude-bin",
-        str(engine.binary),
-        "--max-cycles",
-        "1",
-    )
+    loop = cyc.start(*engine.argv())
     wait_for(engine.folder / "hangs")
     cyc.put(CONSENSUS, GOOD.format(state="By a person.", action="Mine."))
     engine.let_go()

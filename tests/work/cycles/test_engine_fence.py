@@ -30,19 +30,7 @@ def test_an_engine_reaches_nothing_outside(
         monkeypatch.setattr(engine_process, "engine_fence", lambda *_: None)
     with aimed_at(cyc) as outside:
         engine.plan(good(run=[str(engine.folder / "attack.py"), *outside.argv(cyc)]))
-        cyc(
-            "cycle",
-            "start",
-            "--engine",
-            "claude",
-            "--allow-ai",
-            "--claude-bin",
-            str(engine.binary),
-            "--interval",
-            "0",
-            "--max-cycles",
-            "1",
-        )
+        cyc(*engine.argv())
         close_key()
         found = possible(cyc.ok("cycle", "last").out)
         wanted = {"off": ALWAYS, "on an older kernel": SENT_OUT}.get(fence, set()) | {"names of sockets"}

@@ -84,8 +84,7 @@ def test_it_would_be_acted_on_if_each_text_counted_as_known(
     engine.plan(good())
     push(cyc, "PROMPT.md")
     monkeypatch.setattr(guiding_texts, "_is_known_text", lambda *_: True)
-    argv = ("--claude-bin", str(engine.binary), "--interval", "0", "--max-cycles", "1")
-    assert cyc("cycle", "start", "--engine", "claude", "--allow-ai", *argv).code == 0
+    assert cyc(*engine.argv()).code == 0
     assert "Book 7777.00" in engine.calls[0]["prompt"]
 
 

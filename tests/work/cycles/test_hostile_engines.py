@@ -70,19 +70,7 @@ def test_whatever_folders_it_leaves_are_removed(cyc: Workspace, engine: FakeEngi
     (engine.folder / "leave.py").write_text(LEFT)
     engine.plan(good(run=[str(engine.folder / "leave.py")]), good("More."))
     with as_others_are():
-        done = cyc(
-            "cycle",
-            "start",
-            "--engine",
-            "claude",
-            "--allow-ai",
-            "--claude-bin",
-            str(engine.binary),
-            "--interval",
-            "0",
-            "--max-cycles",
-            "2",
-        )
+        done = cyc(*engine.argv("--max-cycles", "2"))
     no_traceback(done)
     assert done.code == 0 and len(engine.calls) == 2, done
     assert not list((cyc.root / ".cleared/cycles").glob("*/*"))
@@ -109,10 +97,7 @@ def test_a_folder_that_cannot_be_entered_stops_nothing(cyc: Workspace, engine: F
     )
     engine.plan(good(run=[str(engine.folder / "leave.py")]))
     with as_others_are():
-        done = cyc(
-            *("cycle", "start", "--engine", "claude", "--allow-ai", "--claude-bin", str(engine.binary)),
-            *("--interval", "0", "--max-cycles", "1"),
-        )
+        done = cyc(*engine.argv())
     no_traceback(done)
     assert done.code == 0 and "docs/shut/file (it cannot be read)" in done.err, done
     assert cyc.git("show", "--name-only", "--format=", "cleared-cycle/pending").split() == ["docs/new.txt"]

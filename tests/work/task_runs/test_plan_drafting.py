@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -26,12 +25,6 @@ def tasks(ws: Workspace, engine: FakeEngine) -> Tasks:
     tasks.planned(task(1))
     ws.put("PRD.md", PRD)
     return tasks
-
-
-@pytest.fixture
-def provider() -> Iterator[FakeProvider]:
-    with FakeProvider() as provider:
-        yield provider
 
 
 def writes(*wanted: dict[str, Any], **more: str) -> dict[str, Any]:
