@@ -239,4 +239,5 @@ def undo_bank_import(
     entries, lines = count_noun(len(done.entries), "entry", "entries"), count_noun(len(done.lines), "bank line")
     print_line(f"Undone: {', '.join(done.files)}; {entries} voided, {lines} released ({done.commit[:10]}).")
     if done.kept:
-        print_message(f"{count_noun(len(done.kept), 'bank line')} that another file has, too, stay as they are")
+        stay = "stays as it is" if len(done.kept) == 1 else "stay as they are"
+        print_message(f"{count_noun(len(done.kept), 'bank line')} that another file has, too, {stay}")

@@ -193,3 +193,29 @@ def test_a_card_whose_side_is_of_another_transfer_is_settled(ws: Workspace) -> N
     ws.ok("queue", "undo")
     assert len([c for c in ws.cards() if c["kind"] == "transfer"]) == 1
     ws.in_order()
+
+
+def test_a_transfer_of_which_a_side_is_taken_back_is_asked_no_more(ws: Workspace) -> None:
+    add_savings(ws)
+    text = chase(("01/12/2025", "FROM CHECKING", "500.00"))
+    ws.drop("out.csv", chase(("01/10/2025", "TO SAVINGS", "-500.00")))
+    ws.drop("savings/in.csv", text)
+    ws.run("ingest")
+
+    def asked() -> list[str]:
+        return [card["id"] for card in ws.cards() if card["kind"] == "transfer"]
+
+    assert len(asked()) == 1
+    out = next(e["entry_id"] for e in ws.entries() if e["description"] == "TO SAVINGS")
+    ws.ok("journal", "void", out, "--reason", "to see")
+    assert asked() == []
+    ws.ok("queue", "undo")
+    assert len(asked()) == 1
+    ws.ok("import", "undo", "savings/in.csv")
+    assert asked() == []
+    ws.drop("savings/in.csv", text)
+    ws.run("ingest")
+    (card,) = asked()
+    ws.ok("queue", "answer", card, "pair")
+    assert len(ws.json("transfers")["pairs"]) == 1
+    ws.in_order()

@@ -5,6 +5,7 @@ from __future__ import annotations
 from cleared.books.card_kinds import ENTRY
 from cleared.books.decisions import book_subjects
 from cleared.books.decisions.entry_correction import refuse_changed_entry
+from cleared.books.decisions.transfer_pairing import settle_decided_transfers
 from cleared.books.primitives.voiding import void_with_corrections
 from cleared.books.staged_books import books_of
 from cleared.changes.decisions.decision_context import (
@@ -28,6 +29,7 @@ def void_entry(host: Host, entry_id: str, reason: str) -> tuple[str, str, str]:
         about = [*context.cards.list_about(ENTRY.name, original.entry_id), original.entry_id]
         reversal = void_with_corrections(context, entry_id, reason)
         ids.extend((original.entry_id, reversal["entry_id"]))
+        about += settle_decided_transfers(decision_context, [original.entry_id])
         subject = book_subjects.entry_voided(original.entry_id, reason)
         return Decision(subject, trailers=((UNDO_TRAILER, " ".join(about)),))
 

@@ -18,6 +18,7 @@ from cleared.base.terminal import count_noun
 from cleared.books.card_kinds import BALANCE_GAP, ENTRY, LINE, NEAR_MATCH, REVISION
 from cleared.books.decisions import book_subjects
 from cleared.books.decisions.reconciling import take_back_balances
+from cleared.books.decisions.transfer_pairing import settle_decided_transfers
 from cleared.books.ledger.agreed_balances import AGREED, LAPSED, AgreedBalance
 from cleared.books.ledger.bank_lines import (
     COUNTS_INSTEAD,
@@ -339,6 +340,7 @@ class ImportUndoing:
                 or (about_file and card.details.get("account", "") in {"", *accounts})
             ):
                 self.context.cards.resolve_card(card.id, at, by, "the import was undone")
+        settle_decided_transfers(self.decision_context, entries)
 
     def _fill_result(
         self,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from datetime import date, timedelta
 from typing import Final
 
@@ -38,7 +38,7 @@ def pair_transfer(host: Host, one: str, other: str) -> DecisionResult:
         pair_entries(decision_context, [one, other], result)
         if not result.records:
             raise PolicyError("both go through the clearing account already", remedy="Nothing needs doing.")
-        settle_decided_transfers(decision_context, result)
+        result.cards += settle_decided_transfers(decision_context, result.records)
         settled = " ".join([*result.cards, *result.records])
         subject = book_subjects.transfer_paired([one, other])
         return Decision(subject, trailers=((UNDO_TRAILER, settled),), subject=("transfers pair", one, other))
@@ -121,13 +121,13 @@ def _list_sides_near(context: Context, sides: Sequence[TransferSide]) -> list[Tr
     return _find_sides(context, alike)
 
 
-def settle_decided_transfers(decision_context: DecisionContext, result: DecisionResult) -> None:
-    """Settle the cards of possible transfers that the decisions so far have answered: one side is voided or is one of
-    another transfer, or both are decided."""
-    context = decision_context.context
-    for card in context.cards.open_cards(TRANSFER.name) if result.records else ():
+def settle_decided_transfers(decision_context: DecisionContext, records: Collection[str]) -> list[str]:
+    """Settle the cards of possible transfers that decisions about these entries have answered: one side is voided or is
+    one of another transfer, or both are decided. The ids of the cards."""
+    context, settled = decision_context.context, []
+    for card in context.cards.open_cards(TRANSFER.name) if records else ():
         ids = card.details.get("entries")
-        if not isinstance(ids, list) or set(result.records).isdisjoint(ids):
+        if not isinstance(ids, list) or set(records).isdisjoint(ids):
             continue
         found = [books_of(context).books.find_entry(str(each)) for each in ids]
         entries = [entry for entry in found if entry is not None and entry.status != "voided"]
@@ -140,4 +140,5 @@ def settle_decided_transfers(decision_context: DecisionContext, result: Decision
         else:
             continue
         context.cards.resolve_card(card.id, format_iso(context.now), decision_context.by, answer)
-        result.cards.append(card.id)
+        settled.append(card.id)
+    return settled

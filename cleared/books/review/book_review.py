@@ -129,7 +129,7 @@ class BookReview(RecordReview):
             result.files |= _link_proposed(case.decision_context, card, result.files)
 
     def settle_followers(self, decision_context: DecisionContext, result: DecisionResult) -> None:
-        settle_decided_transfers(decision_context, result)
+        result.cards += settle_decided_transfers(decision_context, result.records)
 
     def make_card(self, context: Context, record: FoundRecord) -> Card:
         entry = cast(Entry, record.value)
