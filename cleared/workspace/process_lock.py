@@ -50,7 +50,7 @@ class ServiceStatus:
     """The status of a running service in ``service.json``, written when something changes."""
 
     def __init__(self, state_dir: Path, clock: Clock) -> None:
-        self._path, self._clock = state_dir / STATUS_FILE, clock
+        self._path = state_dir / STATUS_FILE
         self._data: dict[str, Any] = {"pid": os.getpid(), "since": format_iso(clock.now()), "ready": False}
 
     def current_value(self, name: str) -> Any:
@@ -83,9 +83,7 @@ def read_service_status(state_dir: Path) -> Mapping[str, Any]:
     return data if isinstance(data, dict) and data.get("pid") == other.pid else {}
 
 
-def start_in_background(
-    root: Path, state_dir: Path, arguments: Sequence[str] = ("up",), clock: Clock | None = None
-) -> LockHolder:
+def start_in_background(root: Path, state_dir: Path, arguments: Sequence[str]) -> LockHolder:
     """Start the service of this workspace in the background, and wait until it is ready. ``arguments``: its command.
 
     Raises ``BusyError`` where one is up, ``WorkspaceError`` with its output where it does not come up.
@@ -100,7 +98,7 @@ def start_in_background(
             return None
         return service
 
-    return launch_command(root, arguments, state_dir / "service.out", find_ready_service, "the service", clock)
+    return launch_command(root, arguments, state_dir / "service.out", find_ready_service, "the service")
 
 
 def launch_command(

@@ -56,13 +56,13 @@ class AmountMatches(Struct, frozen=True):
         """The newest purchase of the same amount and a like payee, if it was not refunded yet."""
         if open_line.amount <= 0:
             return None
-        bought = self._alike(open_line, -open_line.amount, REFUND_DAYS, 0)
-        returned = self._alike(open_line, open_line.amount, REFUND_DAYS, 0)
+        bought = self._alike(open_line, -open_line.amount, REFUND_DAYS)
+        returned = self._alike(open_line, open_line.amount, REFUND_DAYS)
         return bought[0] if len(bought) > len(returned) else None
 
     def find_months_before(self, open_line: OpenLine) -> list[BookedLine]:
         """The same amount of a like payee a month before, and in the months before that; newest first."""
-        alike = self._alike(open_line, open_line.amount, (_MOST_MONTHS + 1) * _MONTH.stop, 0)
+        alike = self._alike(open_line, open_line.amount, (_MOST_MONTHS + 1) * _MONTH.stop)
         found: list[BookedLine] = []
         day = open_line.day
         for line in alike:
@@ -71,10 +71,10 @@ class AmountMatches(Struct, frozen=True):
                 day = line.day
         return found
 
-    def _alike(self, open_line: OpenLine, amount: Decimal, before: int, after: int) -> list[BookedLine]:
+    def _alike(self, open_line: OpenLine, amount: Decimal, before: int) -> list[BookedLine]:
         """Lines of the same bank account that are more than a guess, newest first."""
         payee = _plain_payee(open_line.text)
-        near = self._between(amount, open_line.day, before, after)
+        near = self._between(amount, open_line.day, before, 0)
         firm = (
             line
             for line in reversed(near)

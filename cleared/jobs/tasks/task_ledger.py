@@ -124,7 +124,9 @@ class TaskLedger:
         if not torn:
             return
         if parse_line(torn) is not None:
-            _write_durably(file, b"\n")
+            file.write(b"\n")
+            file.flush()
+            os.fsync(file.fileno())
             return
         ensure_state_dir(state_dir)
         with (state_dir / TORN_NAME).open("ab") as aside:
@@ -177,12 +179,6 @@ class LedgerWriter:
                 f"the task ledger cannot be written: {describe_os_error(error)}", place=Place(LEDGER)
             ) from None
         self._ledger.report_step("ledger-synced")
-
-
-def _write_durably(file: BinaryIO, data: bytes) -> None:
-    file.write(data)
-    file.flush()
-    os.fsync(file.fileno())
 
 
 def _read_end(file: BinaryIO) -> bytes:

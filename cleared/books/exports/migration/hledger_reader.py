@@ -66,8 +66,6 @@ class _JournalReader:
         self.books = SourceBooks("hledger")
         self.faults = Faults()
         self.is_ours = text.startswith(FIRST_LINE)
-        self._declared = ""
-        """The account whose declaration the next indented lines are of."""
 
     def read_journal(self) -> SourceBooks:
         for line, head, body in self._iter_blocks():
