@@ -61,8 +61,8 @@ class SimulatedYear:
 class _Firm:
     """The payees, and the rule by which the owner decides."""
 
-    def __init__(self, payees: int, seed: int) -> None:
-        self.numbers = random.Random(seed)
+    def __init__(self, payees: int) -> None:
+        self.numbers = random.Random(27)
         names: set[str] = set()
         while len(names) < payees:
             names.add(" ".join("".join(self.numbers.choices(_SYLLABLES, k=3)) for _ in range(2)))
@@ -89,9 +89,9 @@ class _Firm:
         return made
 
 
-def simulate_year(months: int, payees: int, lines: int, rounds: int, seed: int = 27) -> SimulatedYear:
+def simulate_year(months: int, payees: int, lines: int, rounds: int) -> SimulatedYear:
     """One year of one firm, or its first months."""
-    firm, year = _Firm(payees, seed), SimulatedYear()
+    firm, year = _Firm(payees), SimulatedYear()
     root = workspace()
     made: set[tuple[str, int]] = set()
     for month in range(1, months + 1):

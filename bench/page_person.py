@@ -41,13 +41,11 @@ class Person:
     """A browser with a passkey. ``taps``, ``typed``: how often and how many characters so far; ``signed``: how often
     the device was asked for a finger."""
 
-    def __init__(self, browser: Browser, base: str, look: Mapping[str, Any], pictures: Path | None = None) -> None:
+    def __init__(self, browser: Browser, base: str, look: Mapping[str, Any]) -> None:
         self.base = base
-        self.pictures = pictures
         self.taps = self.typed = self.signed = 0
         self.problems: list[str] = []
         """What a page said of a terminal, a console complained of, or stuck out."""
-        self._seen: set[str] = set()
         context = browser.new_context(base_url=base, **look)
         context.set_default_timeout(_PATIENCE_MS)
         self.page: Page = context.new_page()
@@ -120,12 +118,6 @@ class Person:
     def message(self) -> str:
         """What the page says of the last act."""
         return "\n".join(self.page.locator("[role=status] .message, [role=alert]").all_inner_texts())
-
-    def keep_picture(self, name: str) -> None:
-        """Of the whole page as it is now; once for each name."""
-        if self.pictures is not None and name not in self._seen:
-            self._seen.add(name)
-            self.page.screenshot(path=self.pictures / f"{name}.png", full_page=True)
 
     def _check(self) -> None:
         """Nothing speaks of a terminal, and nothing sticks out."""

@@ -10,11 +10,11 @@ import re
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, date, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from bench.consultant import (
     CARD,
@@ -81,7 +81,6 @@ class KeptYear(DecidedCards):
         super().__init__(person, root)
         self.consultant, self.root, self.clock = consultant, root, clock
         self.files = Path(tempfile.mkdtemp(dir=root.parent))
-        self.mistaken: set[BankLine] = set()
         self.effort: list[Effort] = []
         """Of each month."""
 
@@ -124,10 +123,8 @@ class KeptYear(DecidedCards):
         person.go("Books", "Settings")
         person.open_part("details:has(summary:text-is('Self improvement'))")
         person.tap("enabled", "link", exact=False)
-        person.keep_picture("setting")
         person.choose("What it is to be", "true")
         person.tap("Propose it")
-        person.keep_picture("setting-card")
         person.tap("Approve")
         assert self.open_host().config.self_improvement.enabled, person.read("body")
 
@@ -140,7 +137,6 @@ class KeptYear(DecidedCards):
             person.tap(title, "link")
             person.type("Period", str(YEAR))
             person.tap("Show", exact=True)
-            person.keep_picture(title.replace(" ", "-").lower())
             shown = {amount.lstrip("-") for amount in read_totals(person.read(".report"))}
             wanted = {
                 f"{abs(amount):,.2f}"
@@ -149,10 +145,8 @@ class KeptYear(DecidedCards):
             }
             assert wanted <= shown, f"{title} does not name {wanted - shown}: {person.read('.report')}"
         person.go("Books", "Check")
-        person.keep_picture("check")
         assert "All is in order" in person.read(), person.read()
         person.go("Today")
-        person.keep_picture("today-at-the-end")
         assert "Nothing waits for you" in person.read(), person.read()
 
     # -- files --------------------------------------------------------------------------------------------------
@@ -163,10 +157,8 @@ class KeptYear(DecidedCards):
             paths.append(self.files / name)
             paths[-1].write_bytes(data)
         person.go("Today")
-        person.keep_picture("today")
         person.hand_in("Choose bank files", *paths)
         person.tap("Hand in and import")
-        person.keep_picture("handed-in")
         if month.number == 1:
             for bank, name, _ in month.files:
                 self.describe_file(bank, name)
@@ -176,7 +168,6 @@ class KeptYear(DecidedCards):
         person = self.person
         person.go("Today")
         person.touch(person.page.locator("ul.trouble li", has_text=name).get_by_role("link"))
-        person.keep_picture(f"file-{bank}")
         if bank == SAVINGS:
             person.choose("Money out is written", "as_is")
             person.choose("What it is at the bank", "savings")
@@ -188,7 +179,6 @@ class KeptYear(DecidedCards):
     def book_openings(self, month: Month) -> None:
         person = self.person
         person.go("Books", "Opening balances")
-        person.keep_picture("opening")
         person.tap("Book ")
         if SAVINGS in self.consultant.banks:
             person.go("Books", "Opening balances")
@@ -208,9 +198,7 @@ class KeptYear(DecidedCards):
             path = self.files / f"{line.day} {-line.amount:.2f} {line.number}.png"
             path.write_bytes(make_receipt(int(line.number)))
             person.go("Books", "Receipts")
-            person.keep_picture("receipts")
             person.hand_in("Or choose a file", path)
-            person.keep_picture("receipt")
             person.tap(f"{-line.amount:.2f} ")
             assert "has its receipt" in person.message(), person.read("body")
 
@@ -228,7 +216,6 @@ class KeptYear(DecidedCards):
                 self.find_entry(line)
                 person.open_part("#split")
                 self.fill_split(line)
-                person.keep_picture("entry-split")
                 person.tap("Split", exact=True)
                 assert "Corrected" in person.message(), person.read("body")
             if line.is_voided:
@@ -237,7 +224,6 @@ class KeptYear(DecidedCards):
                 person.type("Why", "not mine")
                 person.tap("Void", exact=True)
                 assert "Voided" in person.message(), person.read("body")
-                person.keep_picture("voided")
                 self.open_lines[line.text, line.day, line.amount].append(line)
                 self.decide_all()  # the bank's line waits again
 
@@ -257,10 +243,8 @@ class KeptYear(DecidedCards):
         person.type("From", line.day.isoformat())
         person.type("To", line.day.isoformat())
         person.tap("Find")
-        person.keep_picture("found")
         row = person.page.locator("table.lines tbody tr", has_text=f"{abs(line.amount):,.2f}")
         person.touch(row.get_by_role("link").first)
-        person.keep_picture("entry")
 
     def reconcile(self, month: Month) -> None:
         person = self.person
@@ -269,14 +253,12 @@ class KeptYear(DecidedCards):
             person.choose("Bank account", str(bank))
             assert person.page.get_by_label("The statement’s last day").input_value() == month.last_day.isoformat()
             person.type("What the statement says", f"{month.closing[bank]:.2f}")
-            person.keep_picture("reconcile")
             person.tap("Compare; record it")
             assert "agrees with the bank" in person.message(), person.read("body")
 
     def close(self, month: Month) -> None:
         person = self.person
         person.go("Books", "Close months")
-        person.keep_picture("months")
         wanted = f"{YEAR}-{month.number:02}"
         while (offered := person.page.get_by_label("Through the end of").input_value()) <= wanted:
             person.tap("Close", exact=True)
@@ -292,9 +274,7 @@ def read_totals(text: str) -> set[str]:
 
 
 @contextmanager
-def open_year(
-    consultant: Consultant, browser: Browser, look: Mapping[str, Any], pictures: Path | None = None
-) -> Iterator[KeptYear]:
+def open_year(consultant: Consultant, browser: Browser) -> Iterator[KeptYear]:
     """The set-up, by whoever has a terminal: the workspace, the server, and the passkey of the phone."""
     use_own_home()
     clock = YearClock()
@@ -304,7 +284,7 @@ def open_year(
     server = PageServer([root], lambda path: open_workspace(path, clock=clock), as_refusal, 0)
     with serve_in_background(server) as found:
         base = found["url"].replace("127.0.0.1", "localhost")
-        person = Person(browser, base, look, pictures)
+        person = Person(browser, base, PHONE)
         with invited(root, "Ana") as invitation:
             person.page.goto(f"/passkeys/new#{invitation.code}")
             person.page.get_by_role("button", name="Make the passkey").click()
@@ -322,7 +302,7 @@ def open_year(
 def page_year(quick: bool) -> Result:
     """A year on a phone, true to the cent; the first quarter is the whole of it where it is quick."""
     consultant = Consultant(3 if quick else 12)
-    with open_browser() as browser, open_year(consultant, browser, PHONE) as year:
+    with open_browser() as browser, open_year(consultant, browser) as year:
         for month in consultant.months:
             year.keep_month(month)
             print(f"month {month.number}: {describe_effort(year.effort[-1:])}", file=sys.stderr, flush=True)

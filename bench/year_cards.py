@@ -38,11 +38,9 @@ class DecidedCards:
         for _ in range(400):
             if person.page.locator("#card").count() == 0:
                 assert "Nothing waits for you." in person.read(), person.read()
-                person.keep_picture("queue-empty")
                 return
             kind = person.read("#card .kind")
             self.decided[kind] += 1
-            person.keep_picture(f"card-{kind.replace(' ', '-').lower()}")
             before = person.page.locator("#card").get_attribute("data-card")
             self.decide(kind)
             card = person.page.locator("#card")
@@ -79,7 +77,6 @@ class DecidedCards:
         """A change of what runs; its number is typed where the card asks for that."""
         person = self.person
         if person.page.locator("#number").count():
-            person.keep_picture("card-with-number")
             person.type("No dry run showed", person.read("#card .about").partition(":")[0])
         person.tap("Approve: it becomes live")
 
@@ -88,7 +85,6 @@ class DecidedCards:
         right = line.account
         if line.twin_of is not None:
             person.open_part("#reject")
-            person.keep_picture("reject")
             person.tap("Duplicate", exact=True)
             self.take_line(line)
             return
@@ -102,7 +98,6 @@ class DecidedCards:
         always = person.page.get_by_role("button", name=f"Always {right} ")
         if always.count():  # the rule comes as a card
             person.touch(always.first)
-            person.keep_picture("rule")
             assert "Proposal" in person.read("#card .kind"), person.read("body")
             self.approve_change()
             self.take_line(line)
@@ -128,7 +123,6 @@ class DecidedCards:
             return False
         proposed = self.read_proposed()
         person.touch(link.first)
-        person.keep_picture("group")
         rows = person.page.locator("table.lines tbody tr")
         lines: list[BankLine] = []
         for cells in [row.locator("td").all_inner_texts() for row in rows.all()]:
@@ -165,9 +159,7 @@ class DecidedCards:
     def add_account(self, number: int) -> None:
         """One that the chart has not; then back to the card."""
         person, (name, kind) = self.person, NEW_ACCOUNTS[number]
-        person.keep_picture("no-account")
         person.tap("Add an account", "link")
-        person.keep_picture("add-account")
         person.type("What it is called", name)
         person.choose("What it is", kind)
         person.tap("Add it")
@@ -179,7 +171,6 @@ class DecidedCards:
         person.open_part("#correct")
         person.open_part("#split")
         self.fill_split(line)
-        person.keep_picture("split")
         person.tap("Take the split")
         self.take_line(line)
 

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 import pytest
 
 from bench.consultant import CARD, COWORKING, ON_CARD, Consultant
-from bench.page_person import PHONE
 from bench.page_year import open_year
 from bench.year_oracle import booked_balances, find_faults
 from cleared.web import work_pages
@@ -24,7 +23,7 @@ def test_a_month_is_kept_by_taps_alone(chromium: Browser, monkeypatch: pytest.Mo
     monkeypatch.setenv("CLEARED_HOME", "")  # which the year sets
     monkeypatch.setattr(work_pages, "QUICK_SECONDS", 0.0)  # as on a slow machine: what takes long has a page of its own
     consultant = Consultant(1, payees=[*ON_CARD[:1], *ON_CARD[12:14]], banks=[CARD])
-    with open_year(consultant, chromium, PHONE) as year:
+    with open_year(consultant, chromium) as year:
         year.keep_month(consultant.months[0])
         year.end_year()
         assert year.person.problems == []

@@ -16,12 +16,12 @@ KEEP = 'ctx_emit("order.taken", ctx_event()["payload"]["order"])\nctx_event()["p
 """A script that says what the body was."""
 
 
-def webhook_agent(ws: Workspace, name: str = "orders", body: str = KEEP, header: str = 'sample: {"order": 0}\n') -> str:
-    """An approved agent that is started by webhooks; its secret."""
-    path = f"agents/{name}.py"
-    ws.put(path, f'"""\nname: {name}\ntrigger: webhook\n{header}"""\n{body}\n')
-    ws.commit(path, *ws.approve(path), message=f"agent: {name}")
-    return str(ws.json("webhook", "add", name)["secret"])
+def webhook_agent(ws: Workspace) -> str:
+    """An approved agent, ``orders``, that is started by webhooks; its secret."""
+    path = "agents/orders.py"
+    ws.put(path, f'"""\nname: orders\ntrigger: webhook\nsample: {{"order": 0}}\n"""\n{KEEP}\n')
+    ws.commit(path, *ws.approve(path), message="agent: orders")
+    return str(ws.json("webhook", "add", "orders")["secret"])
 
 
 def sign(secret: str, body: bytes, call_id: str, at: float | None = None) -> dict[str, str | None]:
