@@ -23,7 +23,7 @@ from cleared.books.ledger.chart import OPENING_BALANCES
 from cleared.books.ledger.day_balances import DayBalances
 from cleared.books.ledger.entry import ZERO, Entry
 from cleared.books.ledger.staged_bank_lines import BankBook
-from cleared.books.ledger.stated_balances import StatedBalance, list_stated_balances
+from cleared.books.ledger.stated_balances import StatedBalance, find_stated_beginning, list_stated_balances
 
 MAX_ROWS: Final = 5_000
 """Rows among which one or two are looked for."""
@@ -67,6 +67,8 @@ class AccountFacts(Struct):
     account: int
     balances: DayBalances
     stated: list[StatedBalance] = []
+    began: StatedBalance | None = None
+    """What the bank says that it began with, where the first of ``stated`` has rows that are missing."""
     breaks: list[BalanceBreak] = []
     unposted: list[BankLine] = []
     legs: list[tuple[Decimal, Entry, str]] = []
@@ -107,7 +109,7 @@ class AccountFacts(Struct):
         begins = min(standing, default=self.legs[0][1].date if self.legs else date.max)
         if not self.stated or self.stated[0].day < begins:
             return None
-        first = self.stated[0]
+        first = self.began or self.stated[0]
         absent = self.timing.waiting(self.account, first.day) + self.timing.ignored(self.account, first.day)
         held = self.compare(first) - absent
         begins = min([begins, *(line.posted_date for line in self.unposted)])
@@ -181,6 +183,7 @@ def read_account_facts(
     known_days = {each.day for each in by_files}
     by_persons = [StatedBalance(each.day, each.amount) for each in agreed if each.day not in known_days]
     facts.stated = sorted([*by_files, *by_persons], key=lambda each: each.day)
+    facts.began = find_stated_beginning(posted, bank, names[0]) if len(names) == 1 else None
     facts.breaks = list(_find_breaks(by_files, posted))
     facts.unposted = [line for line in posted if bank.posted_amount(line.line_id) != line.amount]
     return facts

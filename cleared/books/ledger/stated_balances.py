@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from datetime import date
+from datetime import date, timedelta
 from decimal import Decimal
 from operator import attrgetter
 
@@ -59,6 +59,24 @@ def list_stated_balances(lines: Sequence[BankLine], bank: BankBook, name: str, a
     return [StatedBalance(day, _choose_end(ends[day], of_day[day])) for day in sorted(ends)]
 
 
+def find_stated_beginning(lines: Sequence[BankLine], bank: BankBook, name: str) -> StatedBalance | None:
+    """What the account held before its first row, as the file says that begins with it, where rows are missing in that
+    file: its other balances have them, too. None where no such file says it. ``lines``, ``name``: as above."""
+    first = min((line.posted_date for line in lines), default=None)
+    records = [r for r in bank.imports if first and r.account == name and r.first_date == first.isoformat()]
+    said = {record.opening_balance for record in records}
+    if first is None or len(said) != 1 or "" in said or any(map(_is_whole, records)):
+        return None
+    return StatedBalance(first - timedelta(days=1), Decimal(said.pop()))
+
+
+def _is_whole(record: ImportRecord) -> bool:
+    """Whether a file's rows make up the difference of its balances, as far as it says both."""
+    if not record.opening_balance or not record.closing_balance:
+        return True
+    return Decimal(record.opening_balance) + Decimal(record.sum) == Decimal(record.closing_balance)
+
+
 def _list_day_ends(in_file: list[BankLine]) -> Iterator[tuple[date, Decimal]]:
     """The running balance of one file at the end of each of its days."""
     for day, of_day in itertools.groupby(_in_time(in_file), key=lambda line: line.posted_date):
@@ -70,9 +88,7 @@ def _list_day_ends(in_file: list[BankLine]) -> Iterator[tuple[date, Decimal]]:
 def _sum_later(of_day: Iterable[BankLine], place: int, record: ImportRecord, order: Mapping[str, int]) -> Decimal:
     """What rows of a file's last day come to that a later file brought, and that say no balance themselves. Of a file
     that is not whole they are what it lacks, and its balance has them."""
-    whole = not record.opening_balance or Decimal(record.opening_balance) + Decimal(record.sum) == Decimal(
-        record.closing_balance
-    )
+    whole = _is_whole(record)
     later = (line for line in of_day if line.balance_after is None and order.get(line.file_sha256, -1) > place)
     return money.total([line.amount for line in later if whole])
 

@@ -218,6 +218,24 @@ def test_a_statement_without_a_running_balance_that_ends_before_its_first_day_is
     open_twice(ws)
 
 
+@pytest.mark.parametrize("write", [write_mt940, write_camt])
+def test_rows_missing_in_the_first_statement_are_no_part_of_the_opening_balance(
+    ws: Workspace, write: Callable[[Told], str]
+) -> None:
+    ws.put_config(ws.read("config.yaml").replace("format: chase_checking", 'match: { account: "1234567890" }'))
+    rows = (Line("2025-02-01", "-10.00", "A", "F1"), Line("2025-02-02", "-5.00", "B", "F2"))
+    whole = write(Told(lines=rows, opening="100.00"))
+    ws.drop("a.dat", write(Told(lines=rows[:1], opening="100.00")).replace("90.00", "85.00").replace("90,00", "85,00"))
+    ws.run("ingest")
+    assert "its opening balance of 100.00 is not booked (cleared journal open)" in ws.ok("status").out
+    assert f"2025-01-31  {BEGINNING}" in ws.ok("journal", "open").out
+    assert "not complete; on 2025-02-" in ws.ok("status").out and "-5.00 is missing" in ws.ok("status").out
+    ws.drop("b.dat", whole)
+    ws.run("ingest")
+    assert "complete to the cent through 2025-02-02\n" in ws.ok("status").out
+    ws.in_order()
+
+
 def test_an_opening_balance_that_only_a_part_of_the_day_meets_is_taken_back(ws: Workspace) -> None:
     """Too much was booked by hand, so that the books met the file that ends before its day: the messages lead out."""
     for name, text in (("a.csv", PART_OF_DAY), ("b.csv", REST_OF_DAY)):
