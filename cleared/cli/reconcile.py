@@ -96,6 +96,9 @@ def _print_reconciliation(data: dict[str, Any]) -> None:
     if Decimal(data["stated"]) == -Decimal(data["booked"]):
         print_line(f"It is the same amount with the other sign. What is owed is negative: --balance {data['booked']}")
         return
+    for card in data["asked"]:
+        print_line(f"Both amounts of a row are booked until its card is answered (cleared queue show {card['id']}):")
+        print_line(f"  {escape_text(card['title'])}")
     for gap in data["gaps"]:
         wrong = f", or the opening balance {gap['opening']} is wrong" if gap["opening"] else ""
         print_line(f"Between {gap['after']} and {gap['through']} lines of {gap['missing']} in all never came{wrong}.")

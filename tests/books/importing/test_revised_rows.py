@@ -45,6 +45,8 @@ def test_the_new_amount_takes_the_place_of_the_old_one(revised: Workspace) -> No
     ws = revised
     card = str(revision(ws)["id"])
     shown = ws.ok("queue", "show", card).out
+    told = ws("reconcile", "1010", "--date", "2025-01-31", "--balance", "-27.50").out
+    assert f"until its card is answered (cleared queue show {card}):\n  checking: the bank reported T1" in told
     assert shown.count("DINER 12") >= 2 and "-20.00" in shown and "-23.50" in shown, "both rows"
     refused(ws("period", "close", "2025-01", "--despite", "it counts"), 3, "now as -23.50")
     ws.ok("queue", "answer", card, "replace")
