@@ -54,7 +54,7 @@ def chat(
     """
     host = open_host(workspace)
     options = SessionOptions(read_cost_limit(max_cost), SessionPrinter().show_event)
-    require_model(host, options)
+    require_model(host)
     warning = warning_of_open_key()
     if warning is not None:
         print_message(warning)

@@ -33,9 +33,9 @@ def improve_agents(
         raise typer.BadParameter("a model's work is not one JSON object: leave out --json", param_hint="--model")
     host = open_host(workspace)
     if model:
-        from cleared.cli.meta import refuse_without_model
+        from cleared.meta.model_session import require_model
 
-        refuse_without_model(host)
+        require_model(host)
     done = do(host, is_asked=True)
     if json:
         print_json(done.to_dict())

@@ -24,7 +24,6 @@ from cleared.meta.model_session import (
     find_asking_session,
     read_events,
     refuse_ended_session,
-    require_model,
     resume_session,
     start_session,
 )
@@ -98,11 +97,6 @@ def request_change(
     if text == "-":
         text = sys.stdin.read()
     run_request(open_host(workspace), text or "", jsonl, max_cost)
-
-
-def refuse_without_model(host: Host) -> None:
-    """Raises what ``run_request`` would, where no model can be asked."""
-    require_model(host, SessionOptions())
 
 
 def run_request(host: Host, text: str, jsonl: bool = False, max_cost: str | None = None) -> None:

@@ -77,12 +77,11 @@ class Order(Struct):
 
 
 class Sweep(Struct):
-    """What came of it. ``points``: all, in their order; ``killed``: those at which the run was killed."""
+    """What came of it. ``points``: all, in their order."""
 
     status: str = ""
     """How it ended last."""
     points: list[str] = []
-    killed: int = 0
     tree: str = ""
     answers: int = 0
     """With how many answers to its questions it went on."""
@@ -148,7 +147,6 @@ def _kill_at_each(order: Order, stage: _Stage, whole: Mapping[str, Any], sweep: 
     for number, point in enumerate(points):
         _restore(Path(order.folder), stage.template)
         _in_child(partial(_run_killed, order, stage.card, number))
-        sweep.killed += 1
         after = json.loads(_in_child(partial(_recover, order, stage.card, whole["base"])))
         found = _compare(whole, after)
         if found:

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import json
-import os
 import shutil
-from collections.abc import Mapping
 from contextlib import ExitStack, suppress
 from decimal import Decimal
 from types import TracebackType
@@ -25,7 +23,7 @@ from cleared.meta.tools.overlay import Overlay
 from cleared.meta.tools.tool_set import ToolSet, open_tool_set
 
 if TYPE_CHECKING:
-    from pydantic_ai.models import Model
+    pass
 
 PURPOSE: Final = "session"
 AUTHORS: Final = ("meta", "chat")
@@ -33,13 +31,11 @@ AUTHORS: Final = ("meta", "chat")
 
 
 class SessionOptions(Struct, frozen=True):
-    """How a session runs. ``max_cost``: USD for this start, beside the budgets of the settings. ``model``: instead of
-    the configured one, for tests. ``emit`` takes each event."""
+    """How a session runs. ``max_cost``: USD for this start, beside the budgets of the settings. ``emit`` takes each
+    event."""
 
     max_cost: Decimal | None = None
     emit: EmitEvent | None = None
-    model: Model | None = None
-    environment: Mapping[str, str] | None = None
 
 
 class Session:
@@ -50,14 +46,7 @@ class Session:
         self.host, self.store = host, store
         self._stack = ExitStack()
         try:
-            door = open_model_door(
-                host,
-                purpose=PURPOSE,
-                session=store.info.id,
-                max_cost=options.max_cost,
-                model=options.model,
-                environ=options.environment if options.environment is not None else os.environ,
-            )
+            door = open_model_door(host, purpose=PURPOSE, session=store.info.id, max_cost=options.max_cost)
             self._stack.callback(door.close)
             author = store.info.author if store.info.author in AUTHORS else AUTHORS[0]
             self._tools: ToolSet = open_tool_set(host, Overlay(store.overlay), session_id=store.info.id, author=author)
@@ -109,7 +98,7 @@ def start_session(host: Host, request: str, author: str, options: SessionOptions
     ``author``: who the proposals are by, such as ``chat``. Raises ``UsageError`` for an empty request, and as
     ``Session`` does; then no session is left.
     """
-    store = create_request(host, request, author, options)
+    store = create_request(host, request, author)
     try:
         return Session(host, store, options)
     except BaseException:
@@ -117,13 +106,12 @@ def start_session(host: Host, request: str, author: str, options: SessionOptions
         raise
 
 
-def require_model(host: Host, options: SessionOptions) -> None:
+def require_model(host: Host) -> None:
     """Raises ``UsageError`` where the packages for models are missing, ``WorkspaceError`` where no model is named."""
-    if options.model is None:
-        require_packages(read_approved_choice(host))
+    require_packages(read_approved_choice(host))
 
 
-def create_request(host: Host, request: str, author: str, options: SessionOptions) -> SessionStore:
+def create_request(host: Host, request: str, author: str) -> SessionStore:
     """The folder of a new session, for ``Session``; quick, since none of the packages for models is loaded yet.
 
     Raises ``UsageError`` for an empty request and where the packages are missing, ``WorkspaceError`` where no model is
@@ -131,7 +119,7 @@ def create_request(host: Host, request: str, author: str, options: SessionOption
     """
     if not request.strip():
         raise UsageError("the request is empty", remedy='Say what you want: cleared meta "…"')
-    require_model(host, options)
+    require_model(host)
     prompt = build_system_prompt(host)
     for notice in prompt.notices:
         host.show_message(notice)
@@ -146,7 +134,7 @@ def create_request(host: Host, request: str, author: str, options: SessionOption
 
 def resume_session(host: Host, session_id: str | None, options: SessionOptions) -> Session:
     """The session of this id, or the newest one. Raises ``UsageError`` where there is none."""
-    require_model(host, options)
+    require_model(host)
     if session_id is None:
         stores = list_sessions(host.layout.state_dir)
         if not stores:

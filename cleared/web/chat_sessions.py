@@ -139,7 +139,7 @@ class ChatSessions:
             if session_id:
                 opened = resume_session(host, session_id, options)
             else:
-                store = create_request(host, text or "", AUTHOR, options)
+                store = create_request(host, text or "", AUTHOR)
                 turn.session_id = store.info.id
                 turn.has_begun.set()  # the packages for models take seconds to load
                 opened = Session(host, store, options)

@@ -58,18 +58,15 @@ class LoopSettings(Struct, frozen=True):
     """Whether job types with ``opt_in`` are run: AI cycles."""
 
 
-def read_settings(
-    root: Path, config: Config, flags: Mapping[str, Any], environment: Mapping[str, str] | None = None
-) -> LoopSettings:
+def read_settings(root: Path, config: Config, flags: Mapping[str, Any]) -> LoopSettings:
     """The settings from flags (None: not given), environment and configuration.
 
     Raises ``UsageError`` for a wrong flag or variable, ``PolicyError`` for a folder that cannot be the loop's.
     """
-    environment = os.environ if environment is None else environment
     values: dict[str, Any] = {}
     for name, variable in VARIABLES.items():
         flag = flags.get(name)
-        text = environment.get(variable, "")
+        text = os.environ.get(variable, "")
         if flag is not None:
             values[name] = _check_value(name, flag, FLAGS[name], "Give another.")
         elif text.strip():
@@ -88,7 +85,7 @@ def read_settings(
         tmux_session=values["tmux_session"],
         allow_ai_turn=values["allow_ai_turn"],
         ai_dry_run=values["ai_dry_run"],
-        allow_ai=bool(flags.get("allow_ai")) or environment.get(OPT_IN_VARIABLE, "").strip() == "1",
+        allow_ai=bool(flags.get("allow_ai")) or os.environ.get(OPT_IN_VARIABLE, "").strip() == "1",
     )
 
 

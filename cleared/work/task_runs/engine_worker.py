@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
 from decimal import Decimal
 from pathlib import Path
 from typing import Final
 
-from msgspec import Struct, field
+from msgspec import Struct
 
 from cleared.base.errors import WorkspaceError
 from cleared.base.tree_removal import remove_tree
@@ -31,7 +30,6 @@ class EngineWorker(Struct, frozen=True):
 
     engine: str
     allow_ai: bool = False
-    environment: Mapping[str, str] = field(default_factory=lambda: os.environ)
 
     @property
     def name(self) -> str:
@@ -63,9 +61,9 @@ class EngineWorker(Struct, frozen=True):
             remove_tree(scratch)
 
     def _find(self, host: Host) -> tuple[CycleSettings, Path]:
-        require_opt_in(host.config, self.allow_ai, self.environment)
-        settings = read_cycle_settings(host.config, {"engine": self.engine}, self.environment)
-        return settings, find_binary(settings, host.root, self.environment)
+        require_opt_in(host.config, self.allow_ai, os.environ)
+        settings = read_cycle_settings(host.config, {"engine": self.engine}, os.environ)
+        return settings, find_binary(settings, host.root, os.environ)
 
     def _run(
         self, host: Host, settings: CycleSettings, binary: Path, scratch: Path, assignment: Assignment
@@ -81,7 +79,7 @@ class EngineWorker(Struct, frozen=True):
             scratch=scratch,
             log=assignment.output,
             timeout=min(assignment.seconds, settings.cycle_timeout_seconds),
-            environment=self.environment,
+            environment=os.environ,
             should_stop=assignment.should_stop,
         )
         report = settings.engine.read_output(run.output)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final, Protocol
@@ -69,7 +68,7 @@ class ModelAuthor(Struct, frozen=True):
         task = {key: value for key, value in load_task_schema("task").items() if not key.startswith("$")}
         tasks = {"type": "array", "minItems": 1, "items": task}
         schema: Mapping[str, Any] = {"type": "object", "properties": {"tasks": tasks}, "required": ["tasks"]}
-        door = open_model_door(host, purpose="plan", environ=os.environ)
+        door = open_model_door(host, purpose="plan")
         try:
             answer = ask_once(door, prompt, "Write the list of tasks.", schema)
         finally:
