@@ -191,7 +191,7 @@ class ImportUndoing:
     def _find_replaced(self) -> dict[str, list[BankLine]]:
         """Line → those that are set aside as it counts instead: doublets, and amounts that the bank revised."""
         found: dict[str, list[BankLine]] = {}
-        for line_id, (_, reason) in self.bank.committed_outcomes().items():
+        for line_id, (_, reason) in self.bank.read_outcomes().items():
             counts = COUNTS_INSTEAD.search(reason)
             line = self.bank.find_line(line_id) if counts is not None else None
             if counts is not None and line is not None and not self.bank.posted_amount(line_id):

@@ -84,6 +84,10 @@ class AccountFacts(Struct):
         """What the bank has by the end of a day and the books have on another one."""
         return self.timing.in_transit(self.account, day)
 
+    def absent(self, day: date) -> Decimal:
+        """What the bank has by the end of a day that waits, or that somebody has set aside."""
+        return self.timing.waiting(self.account, day) + self.timing.ignored(self.account, day)
+
     def compare(self, stated: StatedBalance) -> Decimal:
         """What the bank has more than the books, beside what is in transit; zero where they agree."""
         return stated.amount - self.balance_on(stated.day) - self.in_transit(stated.day)
@@ -110,8 +114,7 @@ class AccountFacts(Struct):
         if not self.stated or self.stated[0].day < begins:
             return None
         first = self.began or self.stated[0]
-        absent = self.timing.waiting(self.account, first.day) + self.timing.ignored(self.account, first.day)
-        held = self.compare(first) - absent
+        held = self.compare(first) - self.absent(first.day)
         begins = min([begins, *(line.posted_date for line in self.unposted)])
         return StatedBalance(begins - timedelta(days=1), held) if held else None
 
@@ -272,7 +275,8 @@ def reconcile_account(facts: AccountFacts, day: date, stated: Decimal) -> Reconc
             return result
     since = known.through or date.min
     result.breaks = [each for each in facts.breaks if each.through > since and each.after < day]
-    if known.through is None and (begun := _find_break_after_opening(facts, day)) is not None:
+    begun = _find_break_after_opening(facts, day) if known.through is None and opening is None else None
+    if begun is not None:
         result.breaks.insert(0, begun)
         if begun.missing == result.difference:
             return result
@@ -293,16 +297,13 @@ def reconcile_account(facts: AccountFacts, day: date, stated: Decimal) -> Reconc
 
 
 def _find_break_after_opening(facts: AccountFacts, through: date) -> BalanceBreak | None:
-    """What never came between the account's opening balance and the bank's first balance after it."""
+    """What never came between the opening balance of an account that has no other one to book, and the bank's first
+    balance after it."""
     begun = next((e for _, e in facts.list_openings()), None)
     stated = next((each for each in facts.stated if begun and begun.date <= each.day <= through), None)
-    if begun is None or stated is None or facts.find_unbooked_opening() is not None:
+    if begun is None or stated is None:
         return None
-    absent = [
-        facts.timing.waiting(facts.account, day) + facts.timing.ignored(facts.account, day)
-        for day in (begun.date, stated.day)
-    ]
-    missing = facts.compare(stated) - (absent[1] - absent[0])
+    missing = facts.compare(stated) - (facts.absent(stated.day) - facts.absent(begun.date))
     return BalanceBreak(begun.date, stated.day, missing, begun.entry_id) if missing else None
 
 

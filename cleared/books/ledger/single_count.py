@@ -34,13 +34,12 @@ def check_staged_chains(books: Books, bank: BankBook) -> list[Violation]:
             known = [each for i in members if (each := books.find_entry(i)) is not None]
             violations += _check_chain([_chain_entry(each) for each in known])
     for line_id in dict.fromkeys(line_id for line_id, _, _ in bank.new_matches):
-        if len(bank.list_matches(line_id)) == 1:  # as of nearly every line
-            continue
-        ids = bank.list_entry_ids(line_id)
+        matches = bank.list_matches(line_id)
+        ids = bank.list_entry_ids(line_id) if len(matches) > 1 else []  # nearly every line has one
         resolved = bank.find_line(line_id) if len(ids) > 1 else None
         if resolved is not None:
             days = {i: each.date for i in ids if (each := books.find_entry(i)) is not None}
-            violations += _check_line(resolved[1], bank.list_matches(line_id), days)
+            violations += _check_line(resolved[1], matches, days)
     return violations
 
 

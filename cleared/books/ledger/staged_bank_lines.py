@@ -101,9 +101,8 @@ class BankBook:
 
     def list_accounts(self) -> list[str]:
         root = self.paths.bank_root
-        return sorted(
-            {p[len(root) + 1 :].split("/", 1)[0] for p in self.source.list_paths(root) if p.count("/", len(root) + 1)}
-        )
+        inner = [path[len(root) + 1 :] for path in self.source.list_paths(root)]
+        return sorted({path.split("/", 1)[0] for path in inner if "/" in path})
 
     def iter_account_lines(self, account: str) -> Iterable[BankLine]:
         """Every committed line of an account that was not released, by month; all of them are kept in memory."""
@@ -239,7 +238,7 @@ class BankBook:
     def find_outcome(self, line_id: str) -> Outcome | None:
         if line_id in self.new_outcomes:
             return self.new_outcomes[line_id]
-        committed = self.committed_outcomes().get(line_id)
+        committed = self.read_outcomes().get(line_id)
         if committed and committed[0] == RELEASED and line_id in self.new_lines:  # a file has brought it anew
             return None
         return Outcome(*committed) if committed else None
@@ -249,7 +248,8 @@ class BankBook:
         outcome = self.find_outcome(line_id)
         return outcome is not None and outcome.outcome == "ignored"
 
-    def committed_outcomes(self) -> dict[str, tuple[str, str]]:
+    def read_outcomes(self) -> dict[str, tuple[str, str]]:
+        """The committed outcomes by line, each with its reason; read once."""
         if self._outcomes is None:
             self._outcomes = parse_outcomes(self.source.read(self.paths.outcomes), self.paths.outcomes)
         return self._outcomes
@@ -259,7 +259,7 @@ class BankBook:
         """The committed lines whose import was undone, and that no file has brought again since: they count as if
         the bank had not said them yet."""
         if self._released is None:
-            released = {i for i, (outcome, _) in self.committed_outcomes().items() if outcome == RELEASED}
+            released = {i for i, (outcome, _) in self.read_outcomes().items() if outcome == RELEASED}
             if released:
                 self._load_matches()  # in the files of which months they are is not known here
                 staged: dict[str, Decimal] = defaultdict(Decimal)
