@@ -7,7 +7,7 @@ import shutil
 from contextlib import ExitStack, suppress
 from decimal import Decimal
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Final, Self
+from typing import Any, Final, Self
 
 from msgspec import Struct
 
@@ -21,9 +21,6 @@ from cleared.meta.session_store import SessionStore, create_session, list_sessio
 from cleared.meta.system_prompt import build_system_prompt
 from cleared.meta.tools.overlay import Overlay
 from cleared.meta.tools.tool_set import ToolSet, open_tool_set
-
-if TYPE_CHECKING:
-    pass
 
 PURPOSE: Final = "session"
 AUTHORS: Final = ("meta", "chat")

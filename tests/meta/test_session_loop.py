@@ -14,6 +14,21 @@ from cleared.base.errors import BusyError, ExitCode, UsageError
 from cleared.meta.session_events import read_event_schema
 from cleared.meta.session_loop import Outcome
 
+EVENT_TYPES = {
+    "session.started",
+    "turn.started",
+    "message.delta",
+    "message.text",
+    "message.dropped",
+    "tool.called",
+    "tool.finished",
+    "context.pruned",
+    "context.compacted",
+    "verification",
+    "proposal",
+    "usage",
+    "session.ended",
+}
 WORK: list[Reply] = [[("write", {"name": "a.py"}), ("propose", {})], "I proposed it."]
 SURE: list[Reply] = ["VERDICT: done"]
 
@@ -241,6 +256,7 @@ def test_events_follow_their_schema_in_order_with_totals(tmp_path: Path) -> None
     """H14."""
     played = Played(tmp_path, [("read", {"name": "a"})], *WORK, *SURE)
     schema = read_event_schema()
+    assert {one["title"] for one in schema["oneOf"]} == EVENT_TYPES
     for event in played.events:
         jsonschema.validate(json.loads(json.dumps(event)), schema)
     numbers = [event["seq"] for event in played.events]
