@@ -2,16 +2,31 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import secrets
 from pathlib import Path
+from typing import Final
+
+_PASSES: Final = 100
+_IN_MOTION: Final = (errno.ENOENT, errno.ENOTEMPTY)
 
 
 def remove_tree(folder: Path) -> None:
     """Delete a folder with all that is in it, whatever their rights and however deep; links are removed, not followed.
 
-    Raises ``OSError``.
+    A program whose starter was killed may still write in it, as git does for a moment, and another process may delete
+    the same folder: neither is in the way. Raises ``OSError``.
     """
+    for left in reversed(range(_PASSES)):
+        try:
+            return _remove_once(folder)
+        except OSError as error:
+            if error.errno not in _IN_MOTION or not left:
+                raise
+
+
+def _remove_once(folder: Path) -> None:
     if folder.is_symlink() or folder.is_file():
         folder.unlink()
         return

@@ -18,6 +18,7 @@ from cleared import __version__
 from cleared.base.clock import format_iso
 from cleared.base.errors import Place, PolicyError, WorkspaceError
 from cleared.base.safe_files import describe_os_error, is_temporary, read_stable, write_parts
+from cleared.base.tree_removal import remove_tree
 from cleared.changes.backup.archive_members import MAX_DEPTH, ArchiveWriter
 from cleared.changes.backup.backup_reading import verify_backup
 from cleared.changes.backup.home_files import collect_home_files, public_half_of
@@ -213,8 +214,7 @@ def _work_folder(state_dir: Path) -> Iterator[Path]:
     """A folder for what is not sealed: where the books lie unsealed anyway, and nobody else reads."""
     folder = state_dir / WORK_FOLDER
     try:
-        if folder.exists():  # a backup was killed
-            shutil.rmtree(folder)
+        remove_tree(folder)  # of a backup that was killed
         folder.mkdir(mode=0o700)
         yield folder
     except OSError as error:

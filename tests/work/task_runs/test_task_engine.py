@@ -219,7 +219,7 @@ def test_a_killed_verification_leaves_no_tree(tasks: Tasks) -> None:
     for name in ("T-001", "T-002"):
         tasks.ws.put(f"docs/{name}.txt", "done\n")
     verifying = [tasks.ws.start("task", "verify", "T-002") for _ in range(2)]
-    wait_until(lambda: trees.is_dir() and len(list(trees.iterdir())) == 2)
+    wait_until(lambda: len(list(trees.glob("T-002-*/docs/T-002.txt"))) == 2)
     verifying[0].kill()
     verifying[0].communicate(timeout=PATIENCE)
     tasks.ok("verify", "T-001")
