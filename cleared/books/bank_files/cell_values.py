@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 from datetime import UTC, date, datetime
 from decimal import Decimal
+from functools import lru_cache
 from typing import Final
 
 from msgspec import Struct
@@ -101,22 +102,20 @@ def _strip_sign_and_symbol(text: str, symbols: tuple[str, ...]) -> tuple[int, st
     return sign or 1, body
 
 
-def make_us_date_parser() -> DateParser:
-    """A reader of ``MM/DD/YYYY`` that remembers what it has read; raises ``ValueError`` with the reason."""
-
-    def parse(text: str) -> date:
-        match = _US_DATE.fullmatch(text.strip())
-        if match is None:
-            raise ValueError(f"{quote_text(text)} is not a date written MM/DD/YYYY")
-        month, day, year = map(int, match.groups())
-        try:
-            return date(year, month, day)
-        except ValueError:
-            raise ValueError(f"{quote_text(text)} is not a day of the calendar (MM/DD/YYYY)") from None
-
-    return _cache_dates(parse)
+@lru_cache(maxsize=1_000)
+def parse_us_date(text: str) -> date:
+    """A day written ``MM/DD/YYYY``; raises ``ValueError`` with the reason."""
+    match = _US_DATE.fullmatch(text.strip())
+    if match is None:
+        raise ValueError(f"{quote_text(text)} is not a date written MM/DD/YYYY")
+    month, day, year = map(int, match.groups())
+    try:
+        return date(year, month, day)
+    except ValueError:
+        raise ValueError(f"{quote_text(text)} is not a day of the calendar (MM/DD/YYYY)") from None
 
 
+@lru_cache(maxsize=100)
 def make_strptime_parser(date_format: str) -> DateParser:
     """A reader of one ``strptime`` format; ``%Y`` takes four digits only, ``%y`` two (69–99 are 19xx).
 
@@ -144,19 +143,7 @@ def make_strptime_parser(date_format: str) -> DateParser:
         except (ValueError, OverflowError):
             raise ValueError(f"{quote_text(text)} is not a date written {date_format}") from None
 
-    return _cache_dates(parse)
-
-
-def _cache_dates(parse: DateParser) -> DateParser:
-    known: dict[str, date] = {}
-
-    def remembered(text: str) -> date:
-        day = known.get(text)
-        if day is None:
-            day = known[text] = parse(text)
-        return day
-
-    return remembered
+    return lru_cache(maxsize=1_000)(parse)
 
 
 _AMOUNT = re.compile(r"([+-]?)([0-9]{1,30})?(?:[.,]([0-9]{0,9}))?", re.ASCII)
@@ -300,12 +287,11 @@ def take_first_words(cell: str, date_format: str) -> str:
     return " ".join(words[: len(date_format.split())])
 
 
-DATE_PARSERS: Final = {form: make_strptime_parser(form) for form in DATE_FORMATS}
-
-
 def is_date(cell: str) -> bool:
     """Whether it is a date in one of the known forms; a time may stand behind it."""
-    return bool(cell.strip()) and any(_parses(p, take_first_words(cell, form)) for form, p in DATE_PARSERS.items())
+    return bool(cell.strip()) and any(
+        _parses(make_strptime_parser(form), take_first_words(cell, form)) for form in DATE_FORMATS
+    )
 
 
 def are_numbers(column: Iterable[str]) -> bool:

@@ -12,7 +12,7 @@ from datetime import date
 from decimal import Decimal
 
 from cleared.base import money
-from cleared.books.bank_files.cell_values import AmountStyle, make_us_date_parser
+from cleared.books.bank_files.cell_values import AmountStyle, parse_us_date
 from cleared.books.bank_files.csv_table import (
     CsvImporter,
     Hints,
@@ -53,14 +53,14 @@ class ChaseChecking(CsvImporter):
         return _CHECKING
 
     def make_row_reader(self, names: Sequence[str], places: int) -> RowReader:
-        amounts, dates = AmountStyle().make_parser(), make_us_date_parser()
+        amounts = AmountStyle().make_parser()
 
         def read(line: int, fields: list[str]) -> BankRow:
             details, posted, description, amount, kind, balance = fields[:6]
             kind = kind.strip()
             return BankRow(
                 row=line,
-                posted_date=read_date_cell(dates, posted, "Posting Date"),
+                posted_date=read_date_cell(parse_us_date, posted, "Posting Date"),
                 description=description,
                 amount=read_amount_cell(amounts, amount, places, "Amount"),
                 type=kind,
@@ -105,15 +105,15 @@ class ChaseCard(CsvImporter):
         return _CARD
 
     def make_row_reader(self, names: Sequence[str], places: int) -> RowReader:
-        amounts, dates = AmountStyle().make_parser(), make_us_date_parser()
+        amounts = AmountStyle().make_parser()
         first = 1 if fold_names(names)[0] == "card" else 0
 
         def read(line: int, fields: list[str]) -> BankRow:
             bought, posted, description, _, kind, amount = fields[first : first + 6]
             return BankRow(
                 row=line,
-                posted_date=read_date_cell(dates, posted, "Post Date"),
-                transaction_date=read_date_cell(dates, bought, "Transaction Date"),
+                posted_date=read_date_cell(parse_us_date, posted, "Post Date"),
+                transaction_date=read_date_cell(parse_us_date, bought, "Transaction Date"),
                 description=description,
                 amount=read_amount_cell(amounts, amount, places, "Amount"),
                 type=kind.strip(),

@@ -18,7 +18,6 @@ from msgspec import Struct
 from cleared.books.bank_files.cell_values import (
     CURRENCY_MARKS,
     DATE_FORMATS,
-    DATE_PARSERS,
     NAMED_CURRENCY,
     NUMBER_STYLES,
     SYMBOLS,
@@ -138,7 +137,7 @@ def _guess_dates(
     fitting: dict[str, list[date]] = {}
     for form in forms:
         try:
-            parse = DATE_PARSERS.get(form) or make_strptime_parser(form)
+            parse = make_strptime_parser(form)
             fitting[form] = [parse(take_first_words(cell, form)) for cell in column]
         except ValueError:
             continue

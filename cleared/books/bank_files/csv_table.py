@@ -212,7 +212,7 @@ def read_amount_cell(parse: AmountParser, cell: str, places: int, field: str) ->
 
 def read_date_cell(parse: DateParser, cell: str, field: str) -> date:
     try:
-        return parse(cell)
+        return parse(cell.strip())
     except ValueError as error:
         reason = str(error) if cell.strip() else "there is no date"
         raise FieldError(reason, field) from None
