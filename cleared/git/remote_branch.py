@@ -21,7 +21,8 @@ otherwise."""
 _TRIES: Final = 3
 _NOT_REFUSED: Final = "(atomic transaction failed)"
 """What is said of a branch to which alone the push could have been made."""
-_REJECTED: Final = (b"[rejected]", b"[remote rejected] (failed to update ref)", b"cannot lock ref")
+_LOCKED: Final = (b"[remote rejected] (failed to update ref)", b"cannot lock ref")
+"""What is said while another push moves the branch, and for good where a push was killed there and its lock stayed."""
 
 
 class RemoteBranch(Struct, frozen=True):
@@ -90,11 +91,14 @@ def push_commit(repo: Repository, branch: RemoteBranch, commit: str) -> bool:
 
     Raises ``WorkspaceError`` where it is refused for another reason.
     """
-    code, out, err = repo.git.run_remote("push", "--", branch.remote, f"{commit}:refs/heads/{branch.name}")
-    if code == 0:
-        return True
-    if any(word in out for word in _REJECTED):  # not in what the other side says of itself
-        return False
+    for _ in range(_TRIES):
+        code, out, err = repo.git.run_remote("push", "--", branch.remote, f"{commit}:refs/heads/{branch.name}")
+        if code == 0:
+            return True
+        if b"[rejected]" in out:  # not in what the other side says of itself
+            return False
+        if not any(word in out for word in _LOCKED):
+            break
     refused = next((line for line in out.decode("utf-8", "replace").splitlines() if line.startswith("!")), "")
     raise WorkspaceError(
         f"{branch.remote} did not take it: {refused.rpartition(chr(9))[2] or first_line(err)}{_find_remote_cause(err)}",

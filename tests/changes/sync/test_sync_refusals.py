@@ -213,6 +213,18 @@ def test_who_is_slower_does_it_once_more(
     assert sorted(e["description"] for e in ws.entries()) == ["CAFE", "CORNER SHOP", "by hand", "faster"]
 
 
+def test_a_lock_that_a_killed_push_left_is_named(two: tuple[Workspace, Workspace, Path]) -> None:
+    """Nobody is faster, and saying it again would not help."""
+    ws, _, shared = two
+    ws.ok("queue", "approve", "2025-02-001")
+    for name in ("HEAD.lock", "refs/heads/main.lock"):
+        lock = shared / name
+        lock.touch()
+        refused(ws("sync"), 4, "origin did not take it", lock.name, "File exists")
+        lock.unlink()
+    assert ws.json("sync")["pushed"] == 1
+
+
 def test_killed_anywhere_it_ends_in_the_same(two: tuple[Workspace, Workspace, Path], tmp_path: Path) -> None:
     ws, other = part(two)
     for each, name in ((other, "Boats"), (ws, "Horses")):
