@@ -101,8 +101,9 @@ class CsvImporter(BuiltInFormat):
         wanted = self.is_transaction(names)
         table = _Table(self.find_account_column(names))
         faults, trailing = table.faults, table.trailing
+        skip = at - 1 if at else self.skip_lines
         try:
-            for line, fields in check_deadline(read_records(text, self.delimiter, at - 1 if at else self.skip_lines)):
+            for line, fields in check_deadline(read_records(text, self.delimiter, skip)):
                 if line == at:
                     continue
                 if self.max_rows is not None and table.count >= self.max_rows:
@@ -127,6 +128,9 @@ class CsvImporter(BuiltInFormat):
             table.give_up_totals()
             faults.extend(error.faults)  # the records after it cannot be told apart: it is the last one
         table.judge_totals(self.make_amount_parser(), places)
+        if not faults and not text.endswith(("\n", "\r")):
+            records = (each for each in read_records(text, self.delimiter, skip) if each[0] != at)
+            faults.extend(_find_cut_figure([(line, fields[-1]) for line, fields in records if fields[-1].strip()]))
         if faults:
             raise faults.error(table.rows)
         return table
@@ -216,6 +220,21 @@ def read_date_cell(parse: DateParser, cell: str, field: str) -> date:
     except ValueError as error:
         reason = str(error) if cell.strip() else "there is no date"
         raise FieldError(reason, field) from None
+
+
+_LAST_DIGITS = re.compile(r"([.,/-])([0-9]+)[^0-9]*\Z")
+
+
+def _find_cut_figure(last_cells: Sequence[tuple[int, str]]) -> Iterator[Fault]:
+    """Of a file without a line end: its last line, where all others have as many digits behind the last mark of their
+    last cell, and it has not. A part of an amount or of a day would be taken for the whole."""
+    ends = [found and (found[1], len(found[2])) for found in (_LAST_DIGITS.search(cell) for _, cell in last_cells)]
+    if len(set(ends[:-1])) == 1 and ends[0] is not None and ends[-1] != ends[0]:
+        yield Fault(
+            last_cells[-1][0],
+            f"the file is truncated: without a line end, it ends in {quote_text(last_cells[-1][1])}, which has other "
+            "places than all rows before it",
+        )
 
 
 # \r\n, \n and a lone \r end a line, as for the csv module; no other character does.

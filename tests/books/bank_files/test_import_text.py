@@ -130,6 +130,19 @@ def test_B10_broken_quotes_and_truncation_are_refused_by_line(text: str, line: i
     assert reason in error.message
 
 
+@pytest.mark.parametrize("end", ["-1052.1", "-1052", "-10", "-1"])
+def test_B10_an_amount_that_the_end_of_the_file_cuts_is_refused(end: str) -> None:
+    text = "Date,Text,Amount\n2025-01-02,a,-4.50\n2025-01-03,b,3.00\n2025-01-04,c,"
+    error = refusal(text + end, profile())
+    assert error.place is not None and error.place.line == 4 and "truncated" in error.message
+    assert len(read(text + "-1052.18", profile()).rows) == 3
+
+
+@pytest.mark.parametrize("more", ["2025-01-04,c,5\n", "2025-01-04,c,5\n2025-01-05,d,6"])
+def test_amounts_with_other_places_are_read_where_nothing_is_cut(more: str) -> None:
+    assert read(f"Date,Text,Amount\n2025-01-02,a,-4.50\n2025-01-03,b,3.00\n{more}", profile()).rows[-1].amount > 4
+
+
 def test_B10_an_undecodable_byte_is_named_by_offset_and_line() -> None:
     """A file that is UTF-8 elsewhere is damaged: read as another encoding, all its names would be wrong."""
     data = checking(ROW.format("Köln"), ROW.format("Müller"), ROW.format("Ö")).encode()
