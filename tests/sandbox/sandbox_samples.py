@@ -33,7 +33,7 @@ class Host:
 
 def run(sandbox: Sandbox, source: str, host: Host | None = None, **given: object) -> object:
     host = host or Host()
-    options: dict[str, object] = {"file": FILE, "now": NOW, "seed": "seed", "limits": Limits(seconds=5)}
+    options: dict[str, object] = {"file": FILE, "now": NOW, "seed": "seed", "limits": Limits(seconds=60)}
     options |= {"call": host, "names": host.functions.keys()} | given
     return sandbox.run(ScriptRun(source, **options))  # type: ignore[arg-type]
 

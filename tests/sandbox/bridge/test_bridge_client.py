@@ -73,7 +73,7 @@ class Host:
         return self.run(text, inputs=inputs, file="scripts/inner.py")
 
     def run(self, text: str, **options: Any) -> Any:
-        options = {"file": "agents/a.py", "limits": Limits(seconds=5)} | options
+        options = {"file": "agents/a.py", "limits": Limits(seconds=60)} | options
         return self.executor.run(
             ScriptRun(
                 text,
@@ -147,7 +147,7 @@ SCRIPTS = [
 
 @pytest.mark.parametrize("text", SCRIPTS)
 def test_a_script_is_the_same_over_both_transports(direct: Sandbox, bridge: BridgeExecutor, text: str) -> None:
-    limits = Limits(seconds=5, max_calls=50)
+    limits = Limits(seconds=60, max_calls=50)
     assert story(bridge, text, limits=limits) == story(direct, text, limits=limits)
 
 
