@@ -257,6 +257,9 @@ NAMED_CURRENCY: Final = re.compile(
 """A code as heads of columns name it: not every three capitals are a currency."""
 CURRENCY_MARKS: Final = {"€": "EUR", "£": "GBP"}
 """Marks that stand for one currency; of ``$`` there are many."""
+DOLLARS: Final = frozenset({"USD", "CAD", "AUD", "NZD", "SGD", "HKD", "TWD", "MXN", "BRL", "ARS", "CLP", "COP"})
+"""Currencies that are written as ``$`` at home."""
+AMOUNT_COLUMNS: Final = ("amount", "debit", "credit")
 SYMBOLS: Final = ("$", "€", "£", "USD", "EUR", "GBP", "CHF")
 
 

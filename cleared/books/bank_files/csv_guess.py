@@ -16,8 +16,10 @@ from typing import Any, Final
 from msgspec import Struct
 
 from cleared.books.bank_files.cell_values import (
+    AMOUNT_COLUMNS,
     CURRENCY_MARKS,
     DATE_FORMATS,
+    DOLLARS,
     NAMED_CURRENCY,
     NUMBER_STYLES,
     SYMBOLS,
@@ -54,7 +56,7 @@ class CsvGuess(Struct, frozen=True):
         return CsvProfile(name=name, **self.values)
 
 
-def guess_profile(data: bytes, known: Mapping[str, Any], *, is_card: bool = False) -> CsvGuess:
+def guess_profile(data: bytes, known: Mapping[str, Any], *, is_card: bool = False, base: str = "USD") -> CsvGuess:
     """Describe a CSV. ``known``: what a person has said already, keys as in a profile; ``unused``: columns that say
     nothing. ``is_card``: it is of a credit card, where most lines are purchases.
 
@@ -79,7 +81,7 @@ def guess_profile(data: bytes, known: Mapping[str, Any], *, is_card: bool = Fals
     guess_states(cells, values, guess.questions, known)
     _guess_dates(cells, values, guess.questions, known)
     _guess_signs(cells, values, guess.questions, known, is_card=is_card)
-    _guess_currency(values)
+    _guess_currency(cells, values, base)
     for key in ("currency", "sign", "decimal", "thousands", "date_format"):
         if known.get(key):
             values[key] = known[key]
@@ -119,12 +121,15 @@ def _guess_numbers(
         questions["--decimal"] = "Is the decimal mark a point or a comma? --decimal . or --decimal ,"
 
 
-def _guess_currency(values: dict[str, Any]) -> None:
-    """The currency that heads of amounts name, such as ``Betrag (EUR)``, where no column says it and they agree."""
+def _guess_currency(cells: Mapping[str, list[str]], values: dict[str, Any], base: str) -> None:
+    """The currency that heads of amounts name, such as ``Betrag (EUR)``, where no column says it and they agree; an
+    amount in ``$`` is none in ``base`` where that is not written so."""
     columns = values["columns"]
-    heads = [columns[field] for field in ("amount", "debit", "credit") if field in columns]
+    heads = [columns[field] for field in AMOUNT_COLUMNS if field in columns]
     named = {code for head in heads for code in NAMED_CURRENCY.findall(head)}
     named |= {code for head in heads for mark, code in CURRENCY_MARKS.items() if mark in head}
+    if base not in DOLLARS and any("$" in cell for head in heads for cell in cells[head]):
+        named.add("USD")
     if "currency" not in columns and len(named) == 1:
         values["currency"] = named.pop()
 
@@ -212,7 +217,7 @@ def guess_columns(names: Sequence[str], cells: Mapping[str, list[str]], said: Ma
         "credit": are_numbers,
         "balance": are_numbers,
         "direction": lambda column: {c.casefold() for c in column if c} <= OUT_WORDS | IN_WORDS,
-        "currency": lambda column: all(re.fullmatch("[A-Z]{3}", c) for c in column),
+        "currency": lambda column: any(re.fullmatch("[A-Za-z]{3}", c) for c in column),
         "id": lambda column: all(column) and len(set(column)) == len(column),
         "description": lambda column: 2 * sum(map(bool, column)) >= len(column),
         "state": _are_states,

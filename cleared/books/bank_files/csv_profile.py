@@ -15,6 +15,9 @@ from cleared.base import money
 from cleared.base.errors import Place, WorkspaceError
 from cleared.books.bank_files.base import FieldError, ImportFileError, quote_text
 from cleared.books.bank_files.cell_values import (
+    AMOUNT_COLUMNS,
+    CURRENCY_MARKS,
+    NAMED_CURRENCY,
     AmountParser,
     AmountStyle,
     DateParser,
@@ -192,6 +195,8 @@ class ProfileCells:
         self.out, self.into = set(fold_names(profile.out_words)), set(fold_names(profile.in_words))
         self.inverted = profile.sign == "inverted"
         self.date_words = len(profile.date_format.split()) if profile.date_rest else 0
+        marks = [(symbol, CURRENCY_MARKS.get(symbol, symbol)) for symbol in profile.currency_symbols]
+        self.named = [(symbol, code) for symbol, code in marks if NAMED_CURRENCY.fullmatch(code)]
 
     def read_row(self, line: int, fields: list[str]) -> BankRow:
         """The record that starts on ``line``. Raises ``FieldError``."""
@@ -304,7 +309,12 @@ class ProfileCells:
         raise FieldError(f"{quote_text(word)} is no word of out_words or in_words", column)
 
     def _currency(self, fields: list[str]) -> str | None:
-        code = self._text(fields, "currency").upper()
+        code = self._text(fields, "currency").upper() or self._find_named(fields)
         if code and not (len(code) == 3 and code.isascii() and code.isalpha()):
             raise FieldError(f"{quote_text(code)} is not a currency code such as USD", self.columns["currency"])
         return code or self.profile.currency
+
+    def _find_named(self, fields: list[str]) -> str:
+        """The currency that the amount itself names."""
+        cells = [self._text(fields, field) for field in AMOUNT_COLUMNS] if self.named else ()
+        return next((code for symbol, code in self.named for cell in cells if symbol in cell), "")

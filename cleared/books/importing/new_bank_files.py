@@ -57,7 +57,7 @@ def understand_file(
     if not is_described:
         return Understanding(config, parsed=read_file(name, data, config, places))
     try:
-        guess = guess_profile(data, known, is_card=is_card)
+        guess = guess_profile(data, known, is_card=is_card, base=config.business.currency)
     except ImportFileError as error:
         raise error.of_file(name) from None
     if guess.questions:

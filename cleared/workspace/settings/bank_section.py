@@ -145,7 +145,8 @@ class CsvProfile(Section):
     currency: str | None = protected(default=None)
     """Currency of every row where there is no currency column."""
     currency_symbols: tuple[str, ...] = protected(default=())
-    """Texts stripped from amounts, e.g. ``$`` or ``EUR``."""
+    """Texts stripped from amounts, e.g. ``$`` or ``EUR``. One that names a currency (``EUR``, ``€``, ``£``) says the
+    row's where no column does."""
     pending: tuple[str, ...] = protected(default=PENDING_WORDS)
     """Values of the state column (case-insensitive) that mean: not posted yet."""
     posted: tuple[str, ...] = protected(default=())

@@ -8,6 +8,8 @@ import pytest
 from harness import CARD_HEADER, Workspace, chase, refused, unchanged
 from statement_files import Line, Told, write_ofx
 
+from cleared.books.bank_files.csv_guess import guess_profile
+
 CARD = """
   - id: card
     type: credit_card
@@ -222,3 +224,26 @@ def test_a_script_posts_no_line_in_another_currency(ws: Workspace) -> None:
     line = held(ws)[0]["details"]["line"]  # type: ignore[index]
     body = f'journal_add_double("2025-01-16", "x", 5060, 1050, 10, reference="{line}")'
     assert "is in EUR" in str(ws.script(body, code=1)["error"])
+
+
+@pytest.mark.parametrize("foreign", ["-18.50 EUR", "€-18.50", "-£18.50"])
+def test_an_amount_that_names_another_currency_waits(ws: Workspace, tmp_path: Path, foreign: str) -> None:
+    """It was booked as if it were of the books' own."""
+    file = tmp_path / "bank.csv"
+    file.write_text(f"Date,Text,Amount\n2025-01-03,HOSTING,-$10.00\n2025-01-04,SHOP,{foreign}\n")
+    ws.ok("bank", "add", str(file), "--account", "checking")
+    assert [each["description"] for each in ws.entries()] == ["HOSTING"]
+    assert ["it cannot be posted" in str(card["title"]) for card in held(ws)] == [True]
+    ws.in_order()
+
+
+def test_dollars_are_not_of_books_in_another_currency() -> None:
+    data = b"Date,Text,Amount,Original\n2025-01-31,GITHUB PRO,-4.00,-4.10\n2025-01-30,INVOICE,15.00,$16.00\n"
+    for known, base in ((data, "EUR"), (data.replace(b"-4.00", b"-$4.00"), "CAD")):
+        assert "currency" not in guess_profile(known, {}, base=base).values
+    assert guess_profile(data.replace(b"-4.00", b"-$4.00"), {}, base="EUR").values["currency"] == "USD"
+
+
+def test_a_column_of_currencies_counts_where_some_of_it_is_none() -> None:
+    data = b"Date,Text,Amount,Currency\n2025-01-31,A,-4.00,usd\n2025-01-30,B,1.00,\n2025-01-29,C,1.00,Euro\n"
+    assert guess_profile(data, {}).values["columns"]["currency"] == "Currency"
