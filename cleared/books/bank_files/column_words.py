@@ -8,6 +8,7 @@ from typing import Final
 from cleared.books.bank_files.csv_table import fold_names
 from cleared.workspace.settings.bank_section import PENDING_WORDS
 
+FEES: Final = ("fee", "fees", "gebühr", "gebühren", "frais", "comisión", "commissione")
 PAYEES: Final = (
     "payee",
     "merchant",

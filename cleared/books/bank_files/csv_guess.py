@@ -32,6 +32,7 @@ from cleared.books.bank_files.cell_values import (
 )
 from cleared.books.bank_files.column_words import (
     DETAILS,
+    FEES,
     IN_WORDS,
     OUT_WORDS,
     PAYEES,
@@ -81,6 +82,7 @@ def guess_profile(data: bytes, known: Mapping[str, Any], *, is_card: bool = Fals
     guess_states(cells, values, guess.questions, known)
     _guess_dates(cells, values, guess.questions, known)
     _guess_signs(cells, values, guess.questions, known, is_card=is_card)
+    _guess_fees(cells, values)
     _guess_currency(cells, values, base)
     for key in ("currency", "sign", "decimal", "thousands", "date_format"):
         if known.get(key):
@@ -189,6 +191,29 @@ def _guess_signs(
             )
     elif "direction" not in columns:
         questions["--sign"] = "No amount is negative. Are they money in (--sign as_is) or money out (--sign inverted)?"
+
+
+def _guess_fees(cells: Mapping[str, list[str]], values: dict[str, Any]) -> None:
+    """A column of fees that the bank took beside the amounts, where the running balance shows it."""
+    columns = values["columns"]
+    heads = [columns["fee"]] if "fee" in columns else [n for n in cells if n.strip().casefold() in FEES]
+    if not heads or "amount" not in columns or "balance" not in columns or "sign" in values:
+        return
+    parse = AmountStyle(
+        values.get("decimal", "."), values.get("thousands", ""), values.get("currency_symbols", ())
+    ).make_parser()
+    try:
+        amounts, balances, fees = (
+            [parse(cell or "0", 4) for cell in cells[name]]
+            for name in (columns["amount"], columns["balance"], heads[0])
+        )
+    except ValueError:
+        return
+    for fee_sign, sign in (("inverted", -1), ("as_is", 1)):
+        whole = [amount + sign * fee for amount, fee in zip(amounts, fees, strict=True)]
+        if any(fees) and _follow(balances, whole, 1) and not _follow(balances, amounts, 1):
+            columns["fee"] = heads[0]
+            values.update(fee="on_top", fee_sign=fee_sign)
 
 
 def _follow(balances: Sequence[Decimal], amounts: Sequence[Decimal], sign: int) -> bool:

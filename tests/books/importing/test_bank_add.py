@@ -63,6 +63,22 @@ def test_a_currency_that_only_a_head_names_is_the_files(ws: Workspace, file: Pat
     assert load_config(ws.read("config.yaml")).import_.profiles["giro"].currency == "USD"
 
 
+@pytest.mark.parametrize(("fee", "booked"), [("1.00", "21.00"), ("-1.00", "21.00"), ("", "20.00")])
+def test_a_fee_beside_the_amount_is_booked_where_the_balance_shows_it(
+    ws: Workspace, file: Path, fee: str, booked: str
+) -> None:
+    text = (
+        "Date,Text,Amount,Fee,Balance\n2025-01-03,A,-10.00,,90.00\n2025-01-04,B,-20.00,{},{}\n2025-01-05,C,1.00,,{}\n"
+    )
+    left = 90 - float(booked)
+    file.write_text(text.format(fee, f"{left:.2f}", f"{left + 1:.2f}"))
+    ws.ok("bank", "add", str(file), "--account", "checking")
+    assert {each["description"]: each["amount"] for each in ws.entries()} == {"A": "10.00", "B": booked, "C": "1.00"}
+    assert not [card for card in ws.cards() if card["kind"] == "balance_gap"]
+    profiles = load_config(ws.read("config.yaml")).import_.profiles.values()
+    assert [each.fee for each in profiles] == ["on_top" if fee else "within"]
+
+
 def test_two_heads_that_name_two_currencies_say_none() -> None:
     data = b"Date,Text,Debit EUR,Credit USD\n2025-01-31,GITHUB PRO,4.00,\n2025-01-30,INVOICE,,1500.00\n"
     assert "currency" not in guess_profile(data, {}, is_card=False).values
