@@ -49,6 +49,7 @@ COLUMN_FIELDS: Final = {
     "credit": "Money in",
     "more_description": "More text",
     "balance": "Balance",
+    "fee": "Fee",
     "transaction_date": "Day it was made",
     "state": "Pending or posted",
     "direction": "In or out, as a word",

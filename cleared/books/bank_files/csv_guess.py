@@ -15,6 +15,7 @@ from typing import Any, Final
 
 from msgspec import Struct
 
+from cleared.books.bank_files.base import ImportFileError, quote_text
 from cleared.books.bank_files.cell_values import (
     AMOUNT_COLUMNS,
     CURRENCY_MARKS,
@@ -41,7 +42,7 @@ from cleared.books.bank_files.column_words import (
     WORDS,
     is_headed,
 )
-from cleared.books.bank_files.csv_table import fold_names
+from cleared.books.bank_files.csv_table import fold_names, quote_columns
 from cleared.books.bank_files.unknown_table import read_table
 from cleared.workspace.settings.bank_section import CsvProfile
 
@@ -73,6 +74,12 @@ def guess_profile(data: bytes, known: Mapping[str, Any], *, is_card: bool = Fals
         values["headers"] = tuple(names)
     _guess_numbers(cells, values, guess.questions, known)
     said = {key: value for key, value in known.get("columns", {}).items() if value}
+    absent = [name for name in said.values() if name.strip().casefold() not in fold_names(names)]
+    if absent:
+        raise ImportFileError(
+            f"it has no column {quote_text(absent[0])}; its columns are {quote_columns(names)}",
+            remedy="Name one of these: --column FIELD=NAME",
+        )
     free = [name for name in names if name not in known.get("unused", ()) or name in said.values()]
     values["columns"] = guess_columns(free, cells, said)
     if texts := known.get("more_description"):
@@ -82,7 +89,7 @@ def guess_profile(data: bytes, known: Mapping[str, Any], *, is_card: bool = Fals
     guess_states(cells, values, guess.questions, known)
     _guess_dates(cells, values, guess.questions, known)
     _guess_signs(cells, values, guess.questions, known, is_card=is_card)
-    _guess_fees(cells, values)
+    _guess_fees({name: cells[name] for name in free}, values)
     _guess_currency(cells, values, base)
     for key in ("currency", "sign", "decimal", "thousands", "date_format"):
         if known.get(key):

@@ -79,6 +79,13 @@ def test_a_fee_beside_the_amount_is_booked_where_the_balance_shows_it(
     assert [each.fee for each in profiles] == ["on_top" if fee else "within"]
 
 
+@pytest.mark.parametrize("meaning", ["amount", "balance", "fee", "date", "description"])
+def test_a_column_that_the_file_has_not_is_named(ws: Workspace, file: Path, meaning: str) -> None:
+    file.write_text(PLAIN)
+    with unchanged(ws):
+        refused(ws("bank", "add", str(file), "--column", f"{meaning}=Nope"), 1, "no column 'Nope'", "Amount")
+
+
 def test_two_heads_that_name_two_currencies_say_none() -> None:
     data = b"Date,Text,Debit EUR,Credit USD\n2025-01-31,GITHUB PRO,4.00,\n2025-01-30,INVOICE,,1500.00\n"
     assert "currency" not in guess_profile(data, {}, is_card=False).values
