@@ -3,24 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from concurrent.futures import ThreadPoolExecutor
-from typing import Any, Final
+from functools import partial
+from typing import Final
 
 from msgspec.structs import replace
 
 from cleared.base.errors import ClearedError, Place
 from cleared.changes.record_sources import CommittedSource
-from cleared.domains.installed_domains import load_comparisons, name_references
+from cleared.domains.installed_domains import name_references
 from cleared.gate import regression_tests
 from cleared.gate.check_result import Check, CheckResult, Subject, make_result
-from cleared.gate.dry_run import DryRun, Setup, compare_dry_runs, dry_run_script
+from cleared.gate.dry_run import DryRun, compare_dry_runs
 from cleared.gate.dry_run_inputs import DryRunPin, collect_inputs
 from cleared.gate.event_listeners import find_woken
 from cleared.gate.impact import Impact, Names
 from cleared.gate.latent_changes import find_latent
+from cleared.gate.past_rehearsal import rehearse_past_runs, rehearse_run
 from cleared.gate.past_runs import DryRunInput, read_past_runs
 from cleared.git import Repository, Snapshot
-from cleared.runs.approved_scripts import Script
 from cleared.sandbox.finding import Finding, Rule, make_rules
 from cleared.sandbox.trigger_kinds import EVENT, WEBHOOK
 
@@ -42,6 +42,7 @@ class DryRunChecks:
 
     def __init__(self, repo: Repository, snapshot: Snapshot, runs: int | None) -> None:
         self.repo, self.snapshot = repo, snapshot
+        self._rehearse = partial(rehearse_run, repo)
         self.runs = runs
         self.pins: dict[str, DryRunPin] = {}
         self.test_texts: dict[str, bytes | None] = {}
@@ -60,7 +61,7 @@ class DryRunChecks:
         for each in inputs:
             answers = pin.answers if pin.answers is not None else each.model_answers(host)
             for flag, results in ((False, subject.dry_runs), (True, subject.flagged_dry_runs)):
-                results.append(self._dry_run(subject.proposed_setup, subject.script, each, answers, dry_run=flag))
+                results.append(self._rehearse(subject.proposed_setup, subject.script, each, answers, dry_run=flag))
         used = {key: answer for result in subject.dry_runs for key, answer in result.answers.items()}
         self.pins[subject.name] = replace(pin, answers=used)
         lacks_payload = pin.event is not None and pin.event["payload"] is None
@@ -106,7 +107,7 @@ class DryRunChecks:
         sample = Impact()
         for inputs, new in zip(self._sample_inputs_again(subject), subject.dry_runs, strict=True):
             if inputs.after is None and inputs.run is None:
-                old = self._dry_run(subject.approved_setup, subject.old, inputs)
+                old = self._rehearse(subject.approved_setup, subject.old, inputs)
                 self._compare_runs(sample, subject, inputs, {}, old, new)
         impact = self.compare_versions(subject, self.runs if self.runs is not None else gate.history_runs)
         subject.sample_impact, subject.impact = sample, impact
@@ -140,24 +141,17 @@ class DryRunChecks:
         if self.runs == 0 or _is_unchanged(subject) or subject.script is None:
             return
         dry_runs = [*zip(self._sample_inputs_again(subject), subject.dry_runs, strict=True)]
-        subject.latent = find_latent(subject, [*dry_runs, *reversed(subject.past_runs)], self._dry_run)
+        subject.latent = find_latent(subject, [*dry_runs, *reversed(subject.past_runs)], self._rehearse)
 
     def compare_versions(self, subject: Subject, limit: int) -> Impact:
-        """The two versions over the agent's last ``limit`` runs, on the books as they stood before each: side by
-        side, as each waits for a worker of its own half of the time."""
+        """The two versions over the agent's last ``limit`` runs, on the books as they stood before each."""
         impact = Impact()
-        assert subject.old is not None and subject.script is not None
-        past = list(read_past_runs(subject.approved_setup.host, self.repo, subject.name, limit))
-        with ThreadPoolExecutor(1) as beside:
-            for inputs in reversed(past):
-                if isinstance(inputs, str):
-                    impact.not_comparable.append(inputs)
-                    continue
-                awaited = beside.submit(self._dry_run, subject.approved_setup, subject.old, inputs)
-                new = self._dry_run(subject.proposed_setup, subject.script, inputs)
-                ids = self._find_ids(subject.approved_setup, inputs)
-                subject.past_runs.append((inputs, new))
-                self._compare_runs(impact, subject, inputs, ids, awaited.result(), new)
+        past = [*read_past_runs(subject.approved_setup.host, self.repo, subject.name, limit)][::-1]
+        impact.not_comparable += [each for each in past if isinstance(each, str)]
+        inputs = [each for each in past if not isinstance(each, str)]
+        for each, rehearsed in zip(inputs, rehearse_past_runs(self.repo, subject, inputs), strict=True):
+            subject.past_runs.append((each, rehearsed.new))
+            self._compare_runs(impact, subject, each, rehearsed.ids, rehearsed.old, rehearsed.new)
         return impact
 
     def _compare_with_nothing(self, subject: Subject) -> Impact:
@@ -212,38 +206,6 @@ class DryRunChecks:
     def _sample_inputs_again(self, subject: Subject) -> list[DryRunInput]:
         pin = self.pins[subject.name]  # which has the event, so that no header is needed
         return collect_inputs(subject.approved_setup.host, self.repo, self.snapshot, subject.name, None, pin)[0]
-
-    def _dry_run(
-        self,
-        setup: Setup,
-        script: Script,
-        inputs: DryRunInput,
-        answers: Mapping[str, Mapping[str, Any]] | None = None,
-        *,
-        dry_run: bool = False,
-    ) -> DryRun:
-        """``answers``: of language models; None: those on record."""
-        at = inputs.now or setup.host.clock.now()
-        answers = inputs.model_answers(setup.host) if answers is None else answers
-        return dry_run_script(
-            setup,
-            self.repo,
-            inputs.snapshot,
-            script,
-            label=inputs.label,
-            inputs=inputs.inputs,
-            now=at,
-            dry_run=dry_run,
-            event=inputs.event,
-            answers=answers,
-        )
-
-    def _find_ids(self, setup: Setup, inputs: DryRunInput) -> dict[str, str]:
-        """The key of a record → the id that it has since the run really made it."""
-        if inputs.after is None:
-            return {}
-        layout, after = setup.host.layout, CommittedSource(inputs.after)
-        return {key: id_ for each in load_comparisons().values() for key, id_ in each.find_ids(layout, after).items()}
 
 
 def _is_unchanged(subject: Subject) -> bool:
