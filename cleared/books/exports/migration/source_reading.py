@@ -36,6 +36,7 @@ COLUMNS: Final = {
     "account": ("account", "account_id", "account id", "account number", "number", "code"),
     "debit": ("debit", "debits", "dr"),
     "credit": ("credit", "credits", "cr"),
+    "currency": ("currency",),
     "entry": ("entry", "entry no", "no", "ref", "reference", "journal no"),
 }
 """What a column means → how it may be called."""
@@ -113,6 +114,9 @@ class _EntryRows:
             return
         if not text or not cells["account"] or (debit and credit) or min(debit, credit) < 0:
             self.faults.add(line, "a row has a description, an account, and one of debit and credit, which is positive")
+            return
+        if cells.get("currency") and not self.amounts.is_ours(cells["currency"]):
+            self.faults.add(line, f"it is in {cells['currency'][:10]}, the books are in {self.amounts.currency}")
             return
         key = (cells["entry"],) if cells.get("entry") else (day, text)
         if self._open is not None and (self._open[1] != key or (len(key) == 2 and self._is_balanced())):

@@ -100,6 +100,7 @@ def test_an_amount_that_takes_two_takes_two(ws: Workspace, tmp_path: Path) -> No
         (CSV.replace("120.00,\n", "-120.00,\n", 1), 1, "which is positive"),
         (CSV.replace("Debit", "Soll"), 1, "no column is called debit"),
         (CSV.replace("2025-01-31", "1925-01-31"), 1, "lies outside"),
+        ("date,text,account,debit,credit,currency\n2025-01-31,A,5220,5.00,,EUR\n", 1, "in EUR, the books are in USD"),
         ("", 1, "no column"),
     ],
 )
