@@ -188,13 +188,14 @@ def _start_process(
             yield None
             return
         stack.callback(process.wait)
-        stack.callback(process.kill)
+        stack.callback(process.terminate)
         yield process, output
 
 
 def rehearse_share() -> None:
     """The whole of such a process: what to do comes in, what came of it goes out."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # it ends with the process that started it
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the terminal's Ctrl-C is for the process that started this one
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # its files of bank lines are removed
     parent = os.getppid()
     share: _Share = pickle.load(sys.stdin.buffer)
     host = open_workspace(share.root)

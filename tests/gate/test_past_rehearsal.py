@@ -6,7 +6,7 @@ import errno
 from typing import Any
 
 import pytest
-from harness import Workspace, chase
+from harness import Workspace, chase, unchanged
 
 from cleared.gate import past_rehearsal
 
@@ -84,3 +84,23 @@ def test_changed_settings_hold_in_the_other_process_too(past: Workspace, monkeyp
     (card,) = (each for each in past.json("queue", "list") if each["kind"] == "proposal")
     said = past.json("queue", "show", card["id"])["details"]["says"]
     assert "Over the last 3 runs of ingest, 3 entries would differ." in said
+
+
+def test_ctrl_c_ends_the_other_process_too(past: Workspace, monkeypatch: pytest.MonkeyPatch) -> None:
+    count_here(monkeypatch, 2)
+    started: list[Any] = []
+    real = past_rehearsal.subprocess.Popen
+
+    def start(*args: Any, **options: Any) -> Any:
+        started.append(real(*args, **options))
+        return started[-1]
+
+    def interrupt(*_: Any, **__: Any) -> Any:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(past_rehearsal.subprocess, "Popen", start)
+    monkeypatch.setattr(past_rehearsal, "_rehearse_here", interrupt)
+    with unchanged(past):
+        assert past("agent", "diff", "ingest").code == 130
+    (other,) = (each for each in started if past_rehearsal._PROGRAM in each.args)
+    assert other.poll() is not None
