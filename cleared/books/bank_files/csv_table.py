@@ -128,11 +128,13 @@ class CsvImporter(BuiltInFormat):
             table.give_up_totals()
             faults.extend(error.faults)  # the records after it cannot be told apart: it is the last one
         table.judge_totals(self.make_amount_parser(), places)
-        if not faults and not text.endswith(("\n", "\r")):
+        if faults:
+            raise faults.error(table.rows)
+        if not text.endswith(("\n", "\r")):
             records = (each for each in read_records(text, self.delimiter, skip) if each[0] != at)
             faults.extend(_find_cut_figure([(line, fields[-1]) for line, fields in records if fields[-1].strip()]))
         if faults:
-            raise faults.error(table.rows)
+            raise faults.error(table.rows, "Download it again; where it is whole, put a line end at its end")
         return table
 
 
@@ -222,19 +224,24 @@ def read_date_cell(parse: DateParser, cell: str, field: str) -> date:
         raise FieldError(reason, field) from None
 
 
-_LAST_DIGITS = re.compile(r"([.,/-])([0-9]+)[^0-9]*\Z")
+_FIGURE = re.compile(r"[^A-Za-z]*([.,/-])([0-9]+)[^0-9A-Za-z]*")
 
 
 def _find_cut_figure(last_cells: Sequence[tuple[int, str]]) -> Iterator[Fault]:
-    """Of a file without a line end: its last line, where all others have as many digits behind the last mark of their
-    last cell, and it has not. A part of an amount or of a day would be taken for the whole."""
-    ends = [found and (found[1], len(found[2])) for found in (_LAST_DIGITS.search(cell) for _, cell in last_cells)]
-    if len(set(ends[:-1])) == 1 and ends[0] is not None and ends[-1] != ends[0]:
-        yield Fault(
-            last_cells[-1][0],
-            f"the file is truncated: without a line end, it ends in {quote_text(last_cells[-1][1])}, which has other "
-            "places than all rows before it",
-        )
+    """Of a file without a line end: its last line, where all others end in a figure with as many places, and it does
+    not. A part of an amount or of a day would be taken for the whole."""
+    *others, last = [_FIGURE.fullmatch(cell) for _, cell in last_cells] or [None]
+    marks = {each and (each[1], len(each[2])) for each in others}
+    usual = marks.pop() if len(marks) == 1 else None
+    if usual is None or re.search("[A-Za-z]", last_cells[-1][1]):
+        return
+    if last is not None and last[1] == usual[0] and len(last[2]) >= usual[1]:
+        return
+    yield Fault(
+        last_cells[-1][0],
+        f"the file is truncated: without a line end, it ends in {quote_text(last_cells[-1][1])}, without the "
+        "places that all rows before it have",
+    )
 
 
 # \r\n, \n and a lone \r end a line, as for the csv module; no other character does.

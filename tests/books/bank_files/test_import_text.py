@@ -138,7 +138,13 @@ def test_B10_an_amount_that_the_end_of_the_file_cuts_is_refused(end: str) -> Non
     assert len(read(text + "-1052.18", profile()).rows) == 3
 
 
-@pytest.mark.parametrize("more", ["2025-01-04,c,5\n", "2025-01-04,c,5\n2025-01-05,d,6"])
+@pytest.mark.parametrize("last", ["TX-10", "no 8", "", "TX-7 again"])
+def test_words_at_the_end_of_a_file_are_no_cut_figure(last: str) -> None:
+    text = "Date,Amount,Text\n2025-01-02,-4.50,TX-8\n2025-01-03,3.00,TX-9\n2025-01-04,5.00,"
+    assert read(text + last, profile()).rows[-1].description == last
+
+
+@pytest.mark.parametrize("more", ["2025-01-04,c,5\n", "2025-01-04,c,5\n2025-01-05,d,6", "2025-01-04,c,5.000"])
 def test_amounts_with_other_places_are_read_where_nothing_is_cut(more: str) -> None:
     assert read(f"Date,Text,Amount\n2025-01-02,a,-4.50\n2025-01-03,b,3.00\n{more}", profile()).rows[-1].amount > 4
 
