@@ -245,6 +245,7 @@ def test_git_is_started_in_one_place() -> None:
         "service/fleet/desk_sync.py",
         "service/fleet/local_postgres.py",
         "cli/demo/fleet_walkthrough.py",
+        "gate/past_rehearsal.py",
         "work/loop/control.py",
         "processes/fenced_start.py",
         "workspace/process_lock.py",
