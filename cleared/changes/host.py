@@ -6,9 +6,11 @@ import getpass
 import os
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final
+
+from msgspec import structs
 
 from cleared.base import money
 from cleared.base.bounds import MAX_ITEMS
@@ -113,6 +115,11 @@ class Host:
         self.layout, self.policy = self.reread_policy()
         self.config, self.policy_stamp = self.layout.config, stamp
         self._derive_settings()
+
+    def with_config(self, config: Config) -> Host:
+        """The same workspace as it would be under these settings, whatever comes in force meanwhile."""
+        layout = structs.replace(self.layout, config=config)
+        return replace(self, config=config, layout=layout, reread_policy=None)
 
     def refuse_invalid_policy(self) -> None:
         """Raises ``PolicyError`` where nothing may run under the settings in force; ``WorkspaceError`` where there is

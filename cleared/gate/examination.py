@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
 from typing import Any, Final
 
-from msgspec import Struct, structs
+from msgspec import Struct
 
 from cleared.base.errors import CheckFailed, ClearedError, Place, UsageError
 from cleared.base.terminal import count_noun
@@ -238,10 +237,7 @@ class Gate:
         ``pins``: dry runs over the same inputs as these; raises ``NotRepeatable`` where one is gone. ``runs``: over how
         many past runs versions are compared (None: as configured).
         """
-        then = self.host
-        if candidate.config is not None:
-            layout = structs.replace(self.host.layout, config=candidate.config)
-            then = replace(self.host, config=candidate.config, layout=layout, reread_policy=None)
+        then = self.host if candidate.config is None else self.host.with_config(candidate.config)
         report = Report(candidate, self.snapshot.commit or "")
         proposed = [c.path for c in candidate.changes_of_kind("case")]
         if candidate.config is not None:

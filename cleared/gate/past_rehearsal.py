@@ -15,12 +15,10 @@ import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
-from dataclasses import replace
-from datetime import datetime
 from pathlib import Path
 from typing import IO, Any, Final
 
-from msgspec import Struct, structs
+from msgspec import Struct
 
 from cleared.changes.host import Host
 from cleared.changes.record_sources import CommittedSource
@@ -31,7 +29,6 @@ from cleared.gate.dry_run import DryRun, Setup, dry_run_script
 from cleared.gate.past_runs import DryRunInput
 from cleared.git import Repository, Snapshot
 from cleared.runs.approved_scripts import Script, Scripts
-from cleared.runs.attempt import Event
 from cleared.workspace.settings.model import Config
 from cleared.workspace.settings.secrets import Redactor
 
@@ -48,18 +45,6 @@ class RehearsedRun(Struct, frozen=True):
     ids: Mapping[str, str]
 
 
-class _PastRun(Struct, frozen=True):
-    """A ``DryRunInput`` for another process: commits are given by their ids."""
-
-    label: str
-    before: str | None
-    inputs: dict[str, bytes]
-    now: datetime | None
-    event: Event | None
-    after: str | None
-    run: str | None
-
-
 class _Version(Struct, frozen=True):
     """A ``Setup`` for another process."""
 
@@ -68,15 +53,32 @@ class _Version(Struct, frozen=True):
 
 
 class _Share(Struct, frozen=True):
-    """What another process is to rehearse."""
+    """What another process is to rehearse. ``today``: the commit from which scripts and approvals come."""
 
-    root: Path
-    commit: str | None
+    today: Snapshot
     agent: str
     approved: _Version
     proposed: _Version
     redactor: Redactor
-    runs: tuple[_PastRun, ...]
+    runs: Sequence[DryRunInput]
+
+
+class _ShareWriter(pickle.Pickler):
+    """Writes of a snapshot the id of its commit."""
+
+    def persistent_id(self, value: object) -> tuple[str | None] | None:
+        return (value.commit,) if isinstance(value, Snapshot) else None
+
+
+class _ShareReader(pickle.Unpickler):
+    """Gives the snapshots of a repository that this process has opened."""
+
+    def __init__(self, file: IO[bytes], repo: Repository) -> None:
+        super().__init__(file)
+        self._repo = repo
+
+    def persistent_load(self, found: tuple[str | None]) -> Snapshot:
+        return Snapshot(self._repo, found[0])
 
 
 def rehearse_past_runs(repo: Repository, subject: Subject, past: Sequence[DryRunInput]) -> list[RehearsedRun]:
@@ -156,33 +158,20 @@ def _start_process(
     """A process that rehearses these runs, and where it puts what came of them; it ends with the block. None where
     there can be none."""
     now, then = subject.approved_setup, subject.proposed_setup
-    snapshot = now.scripts.snapshot
     share = _Share(
-        now.host.root,
-        snapshot.commit,
+        now.scripts.snapshot,
         subject.name,
         _Version(now.host.config, dict(now.scripts.texts)),
         _Version(then.host.config, dict(then.scripts.texts)),
         now.host.redactor,
-        tuple(
-            _PastRun(
-                each.label,
-                each.snapshot.commit,
-                each.inputs,
-                each.now,
-                each.event,
-                each.after.commit if each.after is not None else None,
-                each.run,
-            )
-            for each in past
-        ),
+        past,
     )
+    command = [sys.executable, "-P", "-c", _PROGRAM, str(now.host.root)]
     with ExitStack() as stack:
         try:
             order, output = (stack.enter_context(tempfile.TemporaryFile()) for _ in range(2))
-            pickle.dump(share, order)
+            _ShareWriter(order).dump(share)
             order.seek(0)
-            command = [sys.executable, "-P", "-c", _PROGRAM]
             process = subprocess.Popen(command, stdin=order, stdout=output, stderr=subprocess.DEVNULL)
         except OSError:  # a full disk, say
             yield None
@@ -197,32 +186,18 @@ def rehearse_share() -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the terminal's Ctrl-C is for the process that started this one
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # its files of bank lines are removed
     parent = os.getppid()
-    share: _Share = pickle.load(sys.stdin.buffer)
-    host = open_workspace(share.root)
-    host.redactor = share.redactor
+    host = open_workspace(Path(sys.argv[1]))
     with host.keep_executor(), host.open_for_reading() as repo:
-        snapshot = Snapshot(repo, share.commit)
-        sides = []
-        for version in (share.approved, share.proposed):
-            layout = structs.replace(host.layout, config=version.config)
-            one = replace(host, config=version.config, layout=layout, reread_policy=None)
-            one.redactor = share.redactor
-            scripts = Scripts(one, snapshot, texts=version.texts)
-            sides.append((Setup(one, scripts), scripts.load_agent(share.agent)))
-        past = [
-            DryRunInput(
-                each.label,
-                Snapshot(repo, each.before),
-                each.inputs,
-                each.now,
-                each.event,
-                Snapshot(repo, each.after) if each.after is not None else None,
-                each.run,
-            )
-            for each in share.runs
-        ]
+        share: _Share = _ShareReader(sys.stdin.buffer, repo).load()
+
+        def load(version: _Version) -> tuple[Setup, Script]:
+            under = host.with_config(version.config)
+            under.redactor = share.redactor
+            scripts = Scripts(under, share.today, texts=version.texts)
+            return Setup(under, scripts), scripts.load_agent(share.agent)
+
         found = []
-        for each in _rehearse_pairs(repo, sides[0], sides[1], past):
+        for each in _rehearse_pairs(repo, load(share.approved), load(share.proposed), share.runs):
             if os.getppid() != parent:
                 return
             found.append(each)

@@ -101,11 +101,14 @@ class CsvImporter(BuiltInFormat):
         wanted = self.is_transaction(names)
         table = _Table(self.find_account_column(names))
         faults, trailing = table.faults, table.trailing
-        skip = at - 1 if at else self.skip_lines
+        ends_open = not text.endswith(("\n", "\r"))
+        last_cells: list[tuple[int, str]] = []
         try:
-            for line, fields in check_deadline(read_records(text, self.delimiter, skip)):
+            for line, fields in check_deadline(read_records(text, self.delimiter, at - 1 if at else self.skip_lines)):
                 if line == at:
                     continue
+                if ends_open and fields[-1].strip():
+                    last_cells.append((line, fields[-1]))
                 if self.max_rows is not None and table.count >= self.max_rows:
                     raise too_many_rows_error(self.max_rows, line)
                 count = len(fields)
@@ -130,9 +133,7 @@ class CsvImporter(BuiltInFormat):
         table.judge_totals(self.make_amount_parser(), places)
         if faults:
             raise faults.error(table.rows)
-        if not text.endswith(("\n", "\r")):
-            records = (each for each in read_records(text, self.delimiter, skip) if each[0] != at)
-            faults.extend(_find_cut_figure([(line, fields[-1]) for line, fields in records if fields[-1].strip()]))
+        faults.extend(_find_cut_figure(last_cells))
         if faults:
             raise faults.error(table.rows, "Download it again; where it is whole, put a line end at its end")
         return table
