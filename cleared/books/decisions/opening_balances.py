@@ -10,7 +10,7 @@ from typing import Final
 from cleared.base.errors import PolicyError
 from cleared.books.decisions import book_subjects
 from cleared.books.decisions.bank_agreement import read_reconciliation
-from cleared.books.decisions.bank_standing import Opening, make_bank_standing, read_bank_standing
+from cleared.books.decisions.bank_standing import Opening, iter_bank_facts, make_bank_standing, read_bank_standing
 from cleared.books.decisions.hand_posting import add_entry_by_hand
 from cleared.books.decisions.reconciling import read_facts
 from cleared.books.index.journal_index import EntryFilter, JournalIndex, open_index
@@ -18,6 +18,7 @@ from cleared.books.ledger.chart import OPENING_BALANCES
 from cleared.books.ledger.corrections import make_leg
 from cleared.books.ledger.entry import OPENING, Entry
 from cleared.books.ledger.reconciliation import AccountFacts
+from cleared.books.ledger.staged_bank_lines import BankBook
 from cleared.books.queries import open_committed_books
 from cleared.books.staged_books import books_of
 from cleared.changes.decisions.decision_context import Decision, DecisionContext, commit_decision, require_commit
@@ -73,7 +74,7 @@ def post_opening_balances(host: Host) -> tuple[list[Entry], str]:
             context.log_action("journal_open", f"{entry.date} {entry.amount} {entry.description}", entry.entry_id)
             entries.append(entry)
         if not entries:
-            raise _nothing_to_open(posted)
+            raise _find_foreign_row(host, index, books_of(context).bank) or _nothing_to_open(posted)
         return Decision(book_subjects.opening_balances_posted(len(entries)))
 
     return entries, require_commit(commit_decision(host, "journal open", stage_opening_balances, collects=[entries]))
@@ -138,6 +139,19 @@ def _find_posted(index: JournalIndex) -> dict[str, str]:
 def _list_due(openings: Iterable[Opening], posted: Collection[str]) -> list[Opening]:
     """Those that are not nothing, and are not posted yet. ``posted``: references."""
     return [each for each in openings if each.balance and _reference_of(each.account) not in posted]
+
+
+def _find_foreign_row(host: Host, index: JournalIndex, bank: BankBook) -> PolicyError | None:
+    """The error that names a row in another currency for which an account's opening balance has to wait."""
+    for account, facts, _ in iter_bank_facts(host, index, bank):
+        line = facts.find_foreign_row()
+        if line is not None and account.opening is None and not facts.list_openings():
+            return PolicyError(
+                f"what {account.id} held before its first row is not known while a row in another currency waits: "
+                f"{line.posted_date} {line.amount} {line.currency} {line.description}",
+                remedy="Enter what it cost (cleared journal add), answer its card with ignore, then say it again.",
+            )
+    return None
 
 
 def _nothing_to_open(done: Mapping[str, str]) -> PolicyError:

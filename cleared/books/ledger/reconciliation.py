@@ -71,6 +71,8 @@ class AccountFacts(Struct):
     """What the bank says that it began with, where the first of ``stated`` has rows that are missing."""
     breaks: list[BalanceBreak] = []
     unposted: list[BankLine] = []
+    foreign: list[BankLine] = []
+    """Lines in another currency that wait: what each moved is known to the bank alone."""
     legs: list[tuple[Decimal, Entry, str]] = []
     """(amount, entry, id of the posted bank line or empty), in time."""
     timing: BankTiming = field(default_factory=BankTiming)
@@ -92,6 +94,11 @@ class AccountFacts(Struct):
         """What the bank has more than the books, beside what is in transit; zero where they agree."""
         return stated.amount - self.balance_on(stated.day) - self.in_transit(stated.day)
 
+    def find_foreign_row(self) -> BankLine | None:
+        """A line in another currency that waits, where the bank's first balance has in it what that moved."""
+        first = self.began or (self.stated[0] if self.stated else None)
+        return next((line for line in self.foreign if first is not None and line.posted_date <= first.day), None)
+
     def list_openings(self) -> list[tuple[Decimal, Entry]]:
         """The entries that stand for what the account began with, in time; each with what it posts to the account."""
         standing = ((amount, e) for amount, e, line in self.legs if not line and e.status != "voided")
@@ -112,6 +119,8 @@ class AccountFacts(Struct):
         standing = (e.date for _, e, _ in self.legs if e.status != "voided" and REVERSES not in e.tags)
         begins = min(standing, default=self.legs[0][1].date if self.legs else date.max)
         if not self.stated or self.stated[0].day < begins:
+            return None
+        if self.find_foreign_row() is not None:
             return None
         first = self.began or self.stated[0]
         held = self.compare(first) - self.absent(first.day)
@@ -188,6 +197,7 @@ def read_account_facts(
     facts.stated = sorted([*by_files, *by_persons], key=lambda each: each.day)
     facts.began = find_stated_beginning(posted, bank, names[0]) if len(names) == 1 else None
     facts.breaks = list(_find_breaks(by_files, posted))
+    facts.foreign = [x for x in lines if x.state == "foreign" and x.amount and not bank.is_ignored(x.line_id)]
     facts.unposted = [line for line in posted if bank.posted_amount(line.line_id) != line.amount]
     return facts
 

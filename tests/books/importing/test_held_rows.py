@@ -247,3 +247,20 @@ def test_dollars_are_not_of_books_in_another_currency() -> None:
 def test_a_column_of_currencies_counts_where_some_of_it_is_none() -> None:
     data = b"Date,Text,Amount,Currency\n2025-01-31,A,-4.00,usd\n2025-01-30,B,1.00,\n2025-01-29,C,1.00,Euro\n"
     assert guess_profile(data, {}).values["columns"]["currency"] == "Currency"
+
+
+def test_what_an_account_held_before_is_not_known_while_a_foreign_row_waits(ws: Workspace, tmp_path: Path) -> None:
+    """The bank's balances have in them what it cost, which the bank alone knows; it was taken for the beginning."""
+    file = tmp_path / "bank.csv"
+    file.write_text(
+        "Date,Text,Amount,Currency,Balance\n2025-01-03,SHOP,-18.50,EUR,80.00\n2025-01-03,HOSTING,-10.00,USD,70.00\n"
+        "2025-01-06,STAMPS,-5.00,USD,65.00\n"
+    )
+    ws.ok("bank", "add", str(file), "--account", "checking")
+    refused(ws("journal", "open"), 3, "checking", "2025-01-03 -18.50 EUR SHOP", "ignore")
+    assert "journal open" not in ws("reconcile", "1010", "--date", "2025-01-06", "--balance", "65.00").out
+    ws.ok("journal", "add", "2025-01-03", "SHOP", "5030=20.00", "1010=-20.00")
+    ws.ok("queue", "answer", str(held(ws)[0]["id"]), "ignore")
+    ws.ok("journal", "open")
+    assert balances(ws)[1010] == "65.00" and balances(ws, "--as-of", "2025-01-02")[1010] == "100.00"
+    ws.in_order()
