@@ -47,6 +47,13 @@ class Sign(StrEnum):
     inverted = "inverted"
 
 
+class Fee(StrEnum):
+    """What a column of fees is beside the amounts."""
+
+    within = "within"
+    on_top = "on_top"
+
+
 @app.command("list")
 def list_bank_accounts(json: JsonOption = False, workspace: WorkspaceOption = None) -> None:
     """List the bank accounts of the configuration."""
@@ -98,6 +105,7 @@ def add_bank(
     ] = None,
     decimal: Annotated[str | None, typer.Option("--decimal", metavar="MARK", help="The decimal mark: . or ,")] = None,
     sign: Annotated[Sign | None, typer.Option("--sign", help="inverted: money out is written as positive.")] = None,
+    fee: Annotated[Fee | None, typer.Option("--fee", help="on_top: taken beside the amount, not in it.")] = None,
     delimiter: Annotated[str | None, typer.Option("--delimiter", metavar="CHAR", help="Between the fields.")] = None,
     encoding: Annotated[str | None, typer.Option("--encoding", help="Such as cp1252.")] = None,
     skip_lines: Annotated[
@@ -124,6 +132,7 @@ def add_bank(
         "decimal": decimal,
         "delimiter": delimiter,
         "sign": sign.value if sign else None,
+        "fee": fee.value if fee else None,
         "encoding": encoding,
         "skip_lines": skip_lines,
         "pending": None if pending is None else _parse_words(pending),

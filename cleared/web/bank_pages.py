@@ -65,7 +65,7 @@ _ACCOUNT_TYPES: Final = {
     "processor": "Payment processor",
     "other": "Other",
 }
-_TEXTS: Final = ("date_format", "decimal", "sign", "delimiter", "encoding")
+_TEXTS: Final = ("date_format", "decimal", "sign", "fee", "delimiter", "encoding")
 _MAX_COLUMNS: Final = 60
 _SAMPLE_DAY: Final = date(2025, 12, 31)
 

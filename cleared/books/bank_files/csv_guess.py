@@ -89,11 +89,11 @@ def guess_profile(data: bytes, known: Mapping[str, Any], *, is_card: bool = Fals
     guess_states(cells, values, guess.questions, known)
     _guess_dates(cells, values, guess.questions, known)
     _guess_signs(cells, values, guess.questions, known, is_card=is_card)
-    _guess_fees({name: cells[name] for name in free}, values)
     _guess_currency(cells, values, base)
     for key in ("currency", "sign", "decimal", "thousands", "date_format"):
         if known.get(key):
             values[key] = known[key]
+    _guess_fees({name: cells[name] for name in free}, values, guess.questions, known)
     columns = values["columns"]
     for needed in ("date", "description"):
         if needed not in columns:
@@ -179,8 +179,7 @@ def _guess_signs(
     columns = values["columns"]
     if "amount" not in columns or known.get("sign"):
         return
-    decimal = str(known.get("decimal") or values.get("decimal", "."))
-    parse = AmountStyle(decimal, values.get("thousands", ""), values.get("currency_symbols", ())).make_parser()
+    parse = _make_parser(values, known)
     try:
         amounts = [parse(cell, 4) for cell in cells[columns["amount"]]]
         balances = [parse(cell, 4) for cell in cells.get(columns.get("balance", ""), [])]
@@ -200,27 +199,57 @@ def _guess_signs(
         questions["--sign"] = "No amount is negative. Are they money in (--sign as_is) or money out (--sign inverted)?"
 
 
-def _guess_fees(cells: Mapping[str, list[str]], values: dict[str, Any]) -> None:
-    """A column of fees that the bank took beside the amounts, where the running balance shows it."""
+def _guess_fees(
+    cells: Mapping[str, list[str]], values: dict[str, Any], questions: dict[str, str], known: Mapping[str, Any]
+) -> None:
+    """A column of fees: whether the amounts have them in already, or the bank took them beside. The running balance
+    shows which; where it does not, a person says."""
     columns = values["columns"]
     heads = [columns["fee"]] if "fee" in columns else [n for n in cells if n.strip().casefold() in FEES]
-    if not heads or "amount" not in columns or "balance" not in columns or "sign" in values:
-        return
-    parse = AmountStyle(
-        values.get("decimal", "."), values.get("thousands", ""), values.get("currency_symbols", ())
-    ).make_parser()
+    parse = _make_parser(values, known)
     try:
-        amounts, balances, fees = (
-            [parse(cell or "0", 4) for cell in cells[name]]
-            for name in (columns["amount"], columns["balance"], heads[0])
-        )
+        fees = [parse(cell or "0", 4) for cell in cells[heads[0]]] if heads else []
+        amounts = list(_read_amounts(cells, values, parse))
+        balances = [parse(cell or "0", 4) for cell in cells.get(columns.get("balance", ""), [])]
     except ValueError:
         return
+    if not any(fees):
+        return
+    asked, sums = known.get("fee"), {}
     for fee_sign, sign in (("inverted", -1), ("as_is", 1)):
-        whole = [amount + sign * fee for amount, fee in zip(amounts, fees, strict=True)]
-        if any(fees) and _follow(balances, whole, 1) and not _follow(balances, amounts, 1):
-            columns["fee"] = heads[0]
-            values.update(fee="on_top", fee_sign=fee_sign)
+        sums[fee_sign] = [amount + sign * fee for amount, fee in zip(amounts, fees, strict=True)]
+    shown = [fee_sign for fee_sign, whole in sums.items() if _follow(balances, whole, 1)]
+    if asked == "within" or (not asked and _follow(balances, amounts, 1)):
+        return
+    if asked == "on_top" or shown:
+        by_sign = "inverted" if sum(fees) > 0 else "as_is"
+        columns["fee"] = heads[0]
+        values.update(fee="on_top", fee_sign=(shown or [by_sign])[0])
+    else:
+        questions["--fee"] = (
+            f"Do the amounts have what stands in {quote_text(heads[0])} in them already (--fee within), or did the "
+            "bank take it beside them (--fee on_top)?"
+        )
+
+
+def _make_parser(values: Mapping[str, Any], known: Mapping[str, Any]) -> Callable[[str, int], Decimal]:
+    """What reads the file's numbers, by what a person said first."""
+    decimal = str(known.get("decimal") or values.get("decimal", "."))
+    return AmountStyle(decimal, values.get("thousands", ""), values.get("currency_symbols", ())).make_parser()
+
+
+def _read_amounts(
+    cells: Mapping[str, list[str]], values: Mapping[str, Any], parse: Callable[[str, int], Decimal]
+) -> Iterable[Decimal]:
+    """What each row moved, beside fees. Raises ``ValueError`` where a cell is no number."""
+    columns = values["columns"]
+    if "amount" in columns:
+        sign = -1 if values.get("sign") == "inverted" else 1
+        return (sign * parse(cell, 4) for cell in cells[columns["amount"]])
+    sides = [cells[columns[field]] for field in ("credit", "debit") if field in columns]
+    if len(sides) < 2:
+        return ()
+    return (abs(parse(credit or "0", 4)) - abs(parse(debit or "0", 4)) for credit, debit in zip(*sides, strict=True))
 
 
 def _follow(balances: Sequence[Decimal], amounts: Sequence[Decimal], sign: int) -> bool:

@@ -41,6 +41,7 @@ class BankTool:
             "column": {"type": "object", "description": "date, description, amount … → the column's head in the file"},
             **dict.fromkeys(("date_format", "decimal", "delimiter", "encoding"), _TEXT),
             "sign": {"type": "string", "enum": ["as_is", "inverted"]},
+            "fee": {"type": "string", "enum": ["within", "on_top"]},
             "skip_lines": {"type": "integer", "minimum": 0, "maximum": 1_000},
             "pending": {"type": "array", "items": _TEXT},
         }
@@ -128,7 +129,7 @@ class BankTool:
         return lines + [f"changed: bank_accounts.{key}: {value}" for key, value in setup.changes.items()]
 
 
-_KNOWN: Final = ("date_format", "decimal", "delimiter", "encoding", "sign", "skip_lines", "pending")
+_KNOWN: Final = ("date_format", "decimal", "delimiter", "encoding", "sign", "fee", "skip_lines", "pending")
 
 
 def _refuse_unknown(given: Mapping[str, Any], names: set[str], where: str) -> None:

@@ -13,6 +13,7 @@ from statement_files import LINES, MONTH, Line, Told, write_camt, write_chase, w
 from cleared.books.bank_files.csv_guess import guess_profile
 from cleared.workspace.settings.loading import load_config
 
+TWO_SIDES = "Debit,Credit,Fee\n2025-01-03,A,10.00,,\n2025-01-04,B,20.00,,1.50\n2025-01-05,C,,1.00,"
 GERMAN = """Umsätze Girokonto;DE89 3704 0044 0532 0130 00
 
 Buchungstag;Valuta;Verwendungszweck;Betrag;Saldo
@@ -77,6 +78,25 @@ def test_a_fee_beside_the_amount_is_booked_where_the_balance_shows_it(
     assert not [card for card in ws.cards() if card["kind"] == "balance_gap"]
     profiles = load_config(ws.read("config.yaml")).import_.profiles.values()
     assert [each.fee for each in profiles] == ["on_top" if fee else "within"]
+
+
+@pytest.mark.parametrize(("said", "booked"), [("within", "20.00"), ("on_top", "21.50")])
+@pytest.mark.parametrize("columns", ["Amount,Fee\n2025-01-03,A,-10.00,0.00\n2025-01-04,B,-20.00,1.50", TWO_SIDES])
+def test_a_fee_that_no_balance_shows_is_asked_about(
+    ws: Workspace, file: Path, columns: str, said: str, booked: str
+) -> None:
+    """It was passed over, so that the books lacked it."""
+    file.write_text(f"Date,Text,{columns}\n")
+    with unchanged(ws):
+        refused(ws("bank", "add", str(file), "--account", "checking"), 2, "'Fee'", "--fee within", "--fee on_top")
+    ws.ok("bank", "add", str(file), "--account", "checking", "--fee", said)
+    assert [each["amount"] for each in ws.entries()][:2] == ["10.00", booked]
+    ws.in_order()
+
+
+def test_a_fee_is_read_with_the_decimal_mark_that_was_said() -> None:
+    data = b"Date;Text;Amount;Fee;Balance\n2025-01-03;A;-1,000;0,000;9,000\n2025-01-04;B;-2,000;1,000;6,000\n"
+    assert guess_profile(data, {"decimal": ","}).values["fee"] == "on_top"
 
 
 @pytest.mark.parametrize("meaning", ["amount", "balance", "fee", "date", "description"])
