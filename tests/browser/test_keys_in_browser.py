@@ -14,6 +14,8 @@ from receipt_files import make_png
 from reviewers import People
 from web_client import inner_server
 
+pytestmark = pytest.mark.slow
+
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
 
@@ -49,6 +51,17 @@ def test_escape_closes_what_a_key_has_opened(visit: Visit, posted: Workspace) ->
         expect(page.locator(f"{part} > summary")).to_be_focused()
     press(page, "s")
     expect(find_message(page, "Put behind the others")).to_be_visible()
+    visit.assert_clean()
+
+
+def test_what_is_opened_while_news_comes_in_stays_open(visit: Visit, posted: Workspace) -> None:
+    """The card is there anew; a moment later it was given the attributes of the one before."""
+    page = visit.open("/queue")
+    page.evaluate("""async () => {
+      addEventListener("htmx:before:settle", () => { document.getElementById("correct").open = true; }, {once: true});
+      await htmx.ajax("GET", location.href, {target: "#main", select: "#main", swap: "outerHTML"});
+    }""")
+    expect(page.locator("#correct")).to_have_attribute("open", "")
     visit.assert_clean()
 
 
