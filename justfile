@@ -14,9 +14,13 @@ setup:
 quick:
     {{python}} -m pytest -n 2 tests/structure tests/books/ledger tests/books/bank_files tests/primitives/registry tests/workspace/settings tests/cards
 
-# All tests, or those that guard a room: just test books/ledger
+# The suite, in which slow tests take turns; or what guards a room: just test books/ledger
 test room="":
     {{python}} -m pytest -n 6 {{ if room == "" { "" } else { "--room " + room } }}
+
+# All tests.
+test-all:
+    {{python}} -m pytest -n 6 --all
 
 # Style, types, layers.
 check:

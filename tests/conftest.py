@@ -20,6 +20,7 @@ from harness import Workspace, copy_books, environment, here, use_machine_of
 from room_tests import list_room_tests
 from running import Up
 from scripted_model import KEY
+from turns import TURNS, choose_turn, find_turn_tests
 
 # Thousands of small workspaces, and copies that the program makes: in memory they wait for no disk.
 if Path("/dev/shm").is_dir() and shutil.disk_usage("/dev/shm").free > 6 << 30:
@@ -34,6 +35,8 @@ sys.dont_write_bytecode = False
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--room", metavar="ROOM", help="only tests that guard this package, such as books/ledger")
+    parser.addoption("--all", action="store_true", help="also slow tests and cases whose turn it is not")
+    parser.addoption("--turn", type=int, metavar="N", help=f"whose turn it is, 0 to {TURNS - 1}; else the commit says")
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
@@ -53,14 +56,25 @@ def pytest_configure(config: pytest.Config) -> None:
     examples = int(os.environ.get("CLEARED_EXAMPLES", "50"))
     hypothesis.settings.register_profile("cleared", deadline=None, max_examples=examples)
     hypothesis.settings.load_profile("cleared")
-    if config.getoption("numprocesses", None) and not hasattr(config, "workerinput"):
-        compile_once(config)
+    if not hasattr(config, "workerinput"):
+        if config.getoption("numprocesses", None):
+            compile_once(config)
+        if config.option.all:
+            config.option.turn = None
+        elif config.option.turn is None and runs_whole(config):
+            config.option.turn = choose_turn(config.rootpath)
     room = config.getoption("--room")
     if room:
         try:
             list_room_tests(room)
         except ValueError as error:
             raise pytest.UsageError(str(error)) from None
+
+
+def runs_whole(config: pytest.Config) -> bool:
+    """Whether nobody said which tests to run."""
+    chosen = (config.getoption(name, None) for name in ("room", "keyword", "markexpr"))
+    return config.args == config.getini("testpaths") and not any(chosen)
 
 
 def compile_once(config: pytest.Config) -> None:
@@ -84,9 +98,19 @@ SLOW = (
 )
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """What takes longest comes first, so that no process is left with it when the others are done."""
+    if config.option.turn is not None:
+        turn_tests = find_turn_tests(items, config.option.turn)
+        config.hook.pytest_deselected(items=[item for item in items if item not in turn_tests])
+        items[:] = [item for item in items if item in turn_tests]
     items.sort(key=lambda item: next((n for n, start in enumerate(SLOW) if item.nodeid.startswith(start)), len(SLOW)))
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
+    """Nobody takes a part for all."""
+    if (turn := config.option.turn) is not None:
+        terminalreporter.line(f"Slow tests and further cases had turn {turn} of 0 to {TURNS - 1}; --all runs all.")
 
 
 def pytest_collection_finish() -> None:

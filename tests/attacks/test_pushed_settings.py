@@ -59,6 +59,7 @@ def books_are_emptied(ws: Workspace) -> bool:
 
 
 def test_pushed_books_elsewhere_are_not_looked_at(posted: Workspace) -> None:
+    """Row D20."""
     before = posted.json("journal", "balance")
     assert not books_are_emptied(posted)
     assert posted.json("journal", "balance") == before and len(posted.entries()) == 4
@@ -83,7 +84,7 @@ def test_a_damaged_record_does_not_bring_them_into_force(posted: Workspace) -> N
 
 
 def test_pushed_accounts_book_nothing_elsewhere(ws: Workspace) -> None:
-    """Payments against what the member drew, instead of from the bank."""
+    """Row D20: payments against what the member drew, instead of from the bank."""
     push(ws, ws.read("config.yaml").replace("ledger_account: 1010", "ledger_account: 3200", 1))
     ws.drop("february.csv", FEBRUARY)
     done = ws("agent", "run", "ingest", "--json")
@@ -130,6 +131,7 @@ def test_a_pushed_profile_reads_no_file_otherwise(ws: Workspace) -> None:
 
 
 def test_a_pushed_runtime_directory_is_not_used_nor_one_that_git_has_files_in(ws: Workspace) -> None:
+    """Row D20."""
     ws.put("data/jobs/job_20250210T060000Z_x.result.json", json.dumps({"status": "completed"}))
     ws.commit("data/jobs/job_20250210T060000Z_x.result.json")
     push(ws, ws.read("config.yaml") + "\nloop:\n  runtime_dir: data\n")

@@ -143,6 +143,7 @@ def test_it_would_if_whoever_says_so_were_a_run(
 
 
 def test_from_the_first_commit_on_there_are_attestations(ws: Workspace) -> None:
+    """Row D24."""
     (path,) = [name for name in ws.git("ls-tree", "-r", "--name-only", "HEAD").splitlines() if "attestations" in name]
     assert ws.git("rev-list", "--count", "HEAD").strip() == "1" and ws.read(path).count("\n") == 1
     ws.in_order()

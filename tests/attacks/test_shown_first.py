@@ -79,6 +79,7 @@ def folder_of(ws: Workspace) -> str:
 
 
 def test_a_proposal_that_a_pull_has_swapped_is_shown_and_not_approved(swapped: Workspace) -> None:
+    """Row D21."""
     with unchanged(swapped):
         done = swapped("agent", "approve", "P1")
         is_unseen(done, f"P1: {NOT_SHOWN}", f"cleared agent approve {folder_of(swapped)}")

@@ -38,6 +38,8 @@ from bench import (
     workspaces,
 )
 
+pytestmark = pytest.mark.slow
+
 SIZES = (
     (age, "COMMANDS", ("check",)),
     (age, "REPEATS", 1),

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import pytest
+
 from bench.improving import simulate_year
+
+pytestmark = pytest.mark.slow
 
 
 def test_what_an_owner_decides_is_learned_and_nothing_else() -> None:

@@ -17,6 +17,8 @@ from receipt_files import make_png
 from scripted_model import ANSWERED, KEY, use_provider
 from web_client import inner_server
 
+pytestmark = pytest.mark.slow
+
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
 

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import pytest
 from browsing import Visit, at_both_widths, find_message
 from harness import Workspace
 from playwright.sync_api import expect
 from program_client import Program, webhook_agent
 from world import World
+
+pytestmark = pytest.mark.slow
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

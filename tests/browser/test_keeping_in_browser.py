@@ -5,10 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import pytest
 from browsing import Visit, at_both_widths, find_message, press
 from harness import Workspace, chase
 from playwright.sync_api import Page, expect
 from receipt_files import make_png
+
+pytestmark = pytest.mark.slow
 
 UNSURE = "When,What,Note,Sum\n01/02/2025,GITHUB PRO,one,4.00\n01/03/2025,INVOICE OF A LONG NAME,two,1500.00\n"
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def test_a_month_is_kept_by_taps_alone(chromium: Browser, monkeypatch: pytest.MonkeyPatch) -> None:
-    """From the file to the closed month and the reports: nothing speaks of a terminal, and all is booked once."""
+    """Row I14: from the file to the closed month and the reports; nothing speaks of a terminal, all is booked once."""
     monkeypatch.setenv("CLEARED_HOME", "")  # which the year sets
     monkeypatch.setattr(work_pages, "QUICK_SECONDS", 0.0)  # as on a slow machine: what takes long has a page of its own
     consultant = Consultant(1, payees=[*ON_CARD[:1], *ON_CARD[12:14]], banks=[CARD])

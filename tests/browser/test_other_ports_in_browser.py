@@ -20,6 +20,8 @@ from web_client import inner_server
 from cleared.web.passkey_invitations import invited
 from cleared.workspace import loopback_listener
 
+pytestmark = pytest.mark.slow
+
 if TYPE_CHECKING:
     from playwright.sync_api import Browser
 

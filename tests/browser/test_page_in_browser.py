@@ -5,10 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import pytest
 from browsing import PHONE, Visit, at_both_widths, find_message, press, swipe
 from harness import Workspace, chase
 from playwright.sync_api import Request, Route, expect
 from running import eventually
+
+pytestmark = pytest.mark.slow
 
 FEBRUARY = chase(("02/03/2025", "GITHUB *PRO", "-4.00"), ("02/06/2025", "ZEPHYR LLC", "-80.00"))
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import pytest
 from browsing import Visit, at_both_widths, find_message
 from harness import Workspace
 from playwright.sync_api import Page, expect
@@ -14,6 +15,8 @@ from cleared.changes.decisions.shown_cards import expecting
 from cleared.changes.workspace_opening import open_workspace
 from cleared.gate.proposals.passkey_registration import SHOWN, register_passkey
 from cleared.web.passkey_invitations import invited
+
+pytestmark = pytest.mark.slow
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, CDPSession

@@ -23,6 +23,8 @@ from cleared.base.clock import FixedClock
 from cleared.changes.workspace_opening import open_workspace
 from cleared.service.notify.phone_messages import PhoneMessages
 
+pytestmark = pytest.mark.slow
+
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, CDPSession, Page
 

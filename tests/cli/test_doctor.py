@@ -76,7 +76,7 @@ def test_a_machine_without_a_workspace_is_no_error(
 
 
 def test_the_level_of_confinement_is_the_one_reached(doctor: Doctor, root: Path) -> None:
-    """A18: it is read from a live worker, not assumed."""
+    """Rows I5, A18: it is read from a live worker, not assumed."""
     with Sandbox() as sandbox:
         level = sandbox.level
     row = doctor()[1]["confinement"]
@@ -99,6 +99,7 @@ def test_a_confinement_the_kernel_refuses_is_said(
 
 
 def test_a_new_workspace_is_well(doctor: Doctor, root: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Row I5."""
     _, rows = doctor()
     assert {name: row["status"] for name, row in rows.items() if row["status"] != "ok" and name != "confinement"} == {}
     assert rows["repository"]["detail"].startswith("main at ")
@@ -107,6 +108,7 @@ def test_a_new_workspace_is_well(doctor: Doctor, root: Path, capsys: pytest.Capt
 
 
 def test_no_git_and_an_old_git(doctor: Doctor, root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Row I5."""
     monkeypatch.setenv("PATH", str(tmp_path / "bin"))
     assert doctor()[1]["git"]["detail"] == "git is not installed"
     (tmp_path / "bin").mkdir()
@@ -184,6 +186,7 @@ def test_each_wall_of_the_fence_has_a_row(doctor: Doctor, root: Path, monkeypatc
 
 
 def test_who_holds_the_lock(doctor: Doctor, root: Path) -> None:
+    """Row I5."""
     with writer_lock(root / ".cleared", 1.0, "a long run"):
         code, rows = doctor()
     assert (code, rows["writer lock"]["status"]) == (0, "warn")
@@ -192,7 +195,7 @@ def test_who_holds_the_lock(doctor: Doctor, root: Path) -> None:
 
 
 def test_stale_files(doctor: Doctor, root: Path) -> None:
-    """What a killed command leaves, beside the keys and under the branches too."""
+    """Row I5: what a killed command leaves, beside the keys and under the branches too."""
     names = ["books/.cleared-seal-0123456789abcdef.tmp", ".cleared-0123456789ab.tmp", ".git/index.lock"]
     names.append(".git/refs/heads/main.lock")
     beside = cleared_home() / "clones/.cleared-0123456789cd.tmp"  # nothing is written there now, so nothing sweeps it
@@ -214,6 +217,7 @@ def test_bank_files_that_cannot_be_read(doctor: Doctor, root: Path) -> None:
 
 
 def test_a_damaged_trace_database_is_rebuilt(doctor: Doctor, root: Path) -> None:
+    """Row I5."""
     (root / "import/a.csv").write_text(CSV)
     assert run(["agent", "run", "ingest"]) == 0
     for name in ("runs.db-wal", "runs.db-shm"):

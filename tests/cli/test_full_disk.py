@@ -8,6 +8,8 @@ import shutil
 import pytest
 from harness import Workspace, command
 
+pytestmark = pytest.mark.slow
+
 COMMANDS = ("check", "journal balance", "journal list", "queue list", "status", "report pnl", "run list")
 
 

@@ -23,6 +23,8 @@ from looped import STEPS, Loops, eventually, plugged_in, prepare
 
 from cleared.jobs import loop_state
 
+pytestmark = pytest.mark.slow
+
 KILLS = int(os.environ.get("CLEARED_LOOP_KILLS", "6"))
 
 

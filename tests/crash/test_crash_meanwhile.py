@@ -45,6 +45,8 @@ from cleared.runs import run_queries
 from cleared.runs.outcome import RunResult
 from cleared.trust.keys import cleared_home
 
+pytestmark = pytest.mark.slow
+
 USER = os.environ | {f"GIT_{w}_{k}": "a@b" for w in ("AUTHOR", "COMMITTER") for k in ("NAME", "EMAIL")}
 ALSO = ("2025-02-27", "LATE FEE", Decimal("-1.00"))
 

@@ -7,8 +7,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
 from crash_kill import Killer
 from crash_random import CHUNK, campaign
+
+pytestmark = pytest.mark.slow
 
 
 def test_killed_at_any_time(template: Path, tmp_path: Path) -> None:

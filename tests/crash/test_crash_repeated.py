@@ -24,6 +24,8 @@ from stepped import MACHINE, list_steps, run_stepped
 
 from cleared.git import STEPS
 
+pytestmark = pytest.mark.slow
+
 SAYS_IT_IS_DONE = (1, 2, 3, 4)
 """What a command may end with that finds its commit there already: there is nothing left to do (is closed already)."""
 ALWAYS = (MACHINE, "ref")
@@ -101,7 +103,7 @@ def choose_points(steps: list[str], turn: int) -> list[tuple[str, int]]:
 def test_whatever_becomes_of_a_command_it_is_done_once(
     place: Place, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
-    """Killed, stopped with Ctrl-C once its commit is made, or with a full disk for what it says."""
+    """Rows I9, I10: killed, stopped with Ctrl-C once its commit is made, or with a full disk for what it says."""
     case = CASES[name]
     argv = prepare(place, case, monkeypatch)
     steps = list_steps(argv, tmp_path / "steps", code=case.code)

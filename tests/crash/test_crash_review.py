@@ -17,6 +17,8 @@ from kill_points import choose_cases
 
 from cleared.git import STEPS
 
+pytestmark = pytest.mark.slow
+
 COMMANDS = {
     "approve": ["queue", "approve", "2025-01-002", "2025-01-004"],
     "correct": ["queue", "correct", "2025-01-004", "--account", "5060"],

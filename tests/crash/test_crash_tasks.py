@@ -12,6 +12,8 @@ from forked import Forks
 from harness import Workspace, take_ok
 from tasking import Tasks, task
 
+pytestmark = pytest.mark.slow
+
 CLAIM_STEPS = ("ledger-locked", "ledger-mended", "claim-noted", "ledger-written", "ledger-synced", "claim-made")
 RECORD_STEPS = (
     "verify-ready",

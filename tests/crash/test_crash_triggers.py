@@ -21,6 +21,8 @@ import pytest
 from crash_service import Services
 from harness import Workspace, chase, copy_books, here, remove_tree, use_machine_of
 
+pytestmark = pytest.mark.slow
+
 BEFORE, AT = "2025-02-10T07:00:00+00:00", "2025-02-10T09:00:30+00:00"
 LATER = "2025-02-10T09:05:00+00:00"
 TAKE = (

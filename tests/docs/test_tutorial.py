@@ -51,6 +51,7 @@ def tools() -> Iterator[Path]:
 
 @pytest.mark.parametrize("page", PAGES)
 def test_page_shows_what_happens(page: str, tmp_path: Path, tools: Path) -> None:
+    """Row I6."""
     for block, shown in shown_commands.rehearse(PAGES[page].read_text(encoding="utf-8"), tmp_path, tools):
         assert shown_commands.match_lines(block.printed or "", shown) is not None, (
             f"{page}:{block.line} prints something else now; look, then: python -m docs.shown_commands {page}\n"

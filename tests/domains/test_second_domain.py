@@ -35,6 +35,7 @@ def checks(ws: Workspace) -> list[tuple[str, str]]:
 
 
 def test_a_decision_commits_its_records(noted: Workspace) -> None:
+    """Row A19."""
     (effect,) = write_note(noted, "N1", "buy milk")
     assert (effect.record, effect.weight) == ("N1", None)
     write_note(noted, "N2", "sell milk")

@@ -75,7 +75,7 @@ def test_a_transfer_of_the_only_account_is_asked_about(ws: Workspace) -> None:
 
 
 def test_a_vendor_is_one_line_of_the_table(two: Workspace) -> None:
-    """The table is the way to teach it: one line, and the gate says what that changes."""
+    """Row B27: the table is the way to teach it: one line, and the gate says what that changes."""
     known = '    ("AWS", "Amazon Web Services", 5020, 0.96),\n'
     text = two.read("agents/ingest.py")
     two.drop("card.csv", STATEMENT)

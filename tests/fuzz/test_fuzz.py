@@ -11,6 +11,8 @@ from harness import Workspace
 
 from cleared.changes import workspace_opening
 
+pytestmark = pytest.mark.slow
+
 SECONDS = 10.0
 
 

@@ -120,6 +120,7 @@ def test_what_a_run_changes_of_earlier_entries_is_an_effect(ws: Workspace) -> No
 
 
 def test_another_day_is_said_beside_another_account(ws: Workspace) -> None:
+    """Row D22."""
     history(ws)
     edit(ws, "agents/ingest.py", *ROW)
     edit(ws, "agents/ingest.py", 'date=txn["date"], desc', 'date="2025-02-28" if other == 5070 else txn["date"], desc')

@@ -235,6 +235,7 @@ def test_many_harmless_rows_hide_no_other(ws: Workspace) -> None:
 
 
 def test_a_branch_of_a_shared_script_is_named(ws: Workspace) -> None:
+    """Row D22."""
     ws.put("scripts/account.py", '"""\nname: Account\nargs: [text]\n"""\n5030\n')
     body = 'account = script_run("account", text="A")\nctx_log(str(account))\n'
     ws.put("agents/probe.py", f'"""\nname: Probe\ntrigger: on_demand\ndescription: a probe\n"""\n{body}')
@@ -287,7 +288,7 @@ def test_one_key_does_not_approve_it(ws: Workspace) -> None:
 
 
 def test_a_change_without_any_effect_is_named(ws: Workspace) -> None:
-    """A message that is cut at a length that none had yet, or a commit that says more than happened."""
+    """Row D22: a message that is cut at a length that none had yet, or a commit that says more than happened."""
     history(ws)
     edit(ws, "agents/ingest.py", 'git_commit("import: " + ', 'git_commit("import, all in order: " + ')
     found = propose(ws, "ingest", "--author", "some-model")

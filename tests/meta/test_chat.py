@@ -20,7 +20,7 @@ from patience import PATIENCE
 from scripted_model import ANSWERED, COMPLETE, DIGEST, use_provider, write_file
 from terminals import run_on_terminal
 
-pytestmark = pytest.mark.usefixtures("model_key")
+pytestmark = [pytest.mark.usefixtures("model_key"), pytest.mark.slow]
 
 
 def test_each_line_of_a_pipe_is_a_message_of_one_session(ws: Workspace, provider: FakeProvider) -> None:

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from pydantic_ai.messages import (
@@ -38,6 +39,8 @@ from cleared.meta.context_window import (
 from cleared.meta.model_requests import ModelRequests
 from cleared.meta.session_events import EventJournal
 from cleared.meta.session_history import SessionHistory, read_history
+
+pytestmark = pytest.mark.slow
 
 SYSTEM = "You write agents."
 Step = tuple[str, list[int]]

@@ -47,7 +47,7 @@ def test_h1_a_request_ends_as_a_card_and_nothing_is_live_before_approval(
 
 
 def test_a_person_asks_as_often_as_they_like(ws: Workspace, provider: FakeProvider) -> None:
-    """CARD 2: no day of rest and no daily count for what its owner asks for; they hold for programs by themselves."""
+    """Row H21: CARD 2: no day of rest and no daily count for what its owner asks for; both hold for programs."""
     ws.config("self_improvement.max_changes_per_agent=1", "self_improvement.max_changes_per_night=1")
     use_provider(ws, provider)
     said = "No new files to import"
@@ -87,7 +87,7 @@ def test_a_cut_off_reply_is_not_shown_whatever_the_provider_calls_it(
 
 
 def test_a_question_is_answered_by_reply(ws: Workspace, provider: FakeProvider) -> None:
-    """CARD 2: in a frame, exit code 7; a second answer is refused."""
+    """Row H20: CARD 2: in a frame, exit code 7; a second answer is refused."""
     use_provider(ws, provider)
     provider.script("Which one?\nP1  Change ingest  (open)\x1b[2J\nVERDICT: asks")
     done = ws("meta", "change it")

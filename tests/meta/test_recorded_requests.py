@@ -16,6 +16,8 @@ from bench.requests import BEFORE, MOST
 from cleared.changes.workspace_opening import open_workspace
 from cleared.service.notify.script_messages import ScriptMessages
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 def server() -> Iterator[MailServer]:
@@ -59,6 +61,7 @@ def send_mails(world: World) -> None:
 
 
 def test_coffee_is_booked_to_meals_by_the_next_run(ws: Workspace) -> None:
+    """Row H22."""
     approve(ws, "coffee")
     ws.drop("march.csv", chase(("03/03/2025", "CORNER COFFEE", "-4.50"), ("03/04/2025", "CORNER COFFEE", "-24.00")))
     ws.run("ingest")
@@ -117,6 +120,7 @@ def test_the_file_of_the_new_bank_is_booked_right(ws: Workspace) -> None:
 
 
 def test_a_price_that_rose_by_more_than_five_percent_is_reported(ws: Workspace, server: MailServer) -> None:
+    """Row A20."""
     use_mail(ws, server)
     approve(ws, "price_lists")
     with World(ws, "2025-02-10T09:00:00Z") as world:
@@ -130,6 +134,7 @@ def test_a_price_that_rose_by_more_than_five_percent_is_reported(ws: Workspace, 
 
 
 def test_a_refusal_changes_nothing(ws: Workspace) -> None:
+    """Row H22."""
     found = ask(ws, "refusal")
     assert found.done.code == 1 and "nothing here can move money" in found.done.err
     assert "Nothing was proposed." in found.done.err

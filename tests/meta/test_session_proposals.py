@@ -49,7 +49,7 @@ def test_a_request_ends_as_a_card_that_can_be_approved(ws: Workspace) -> None:
 
 
 def test_a_claim_without_a_proposal_is_not_complete(ws: Workspace) -> None:
-    """H11: what the gate says of the draft is told; a draft that is refused reaches nobody."""
+    """Rows H20, H11: what the gate says of the draft is told; a draft that is refused reaches nobody."""
     door = FakeDoor(
         lambda messages, info: (
             [("write_file", {"file_path": "agents/coffee.py", "content": BAD}), ("agent_check", {})]

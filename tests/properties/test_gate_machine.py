@@ -15,6 +15,8 @@ from gate_world import GateMachine
 from harness import Workspace, take_ok, trust_books
 from machine_runs import run_machine
 
+pytestmark = pytest.mark.slow
+
 EXAMPLES = 3
 STEPS = 25
 

@@ -25,6 +25,8 @@ from cleared.gate.manual_runs import run_now
 from cleared.git import STEPS
 from cleared.review.queue_cards import read_cards
 
+pytestmark = pytest.mark.slow
+
 NOW = datetime(2025, 12, 1, 6, tzinfo=UTC)
 FIRST = date(2025, 1, 1)
 ROUNDS = 14

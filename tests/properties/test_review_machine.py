@@ -30,6 +30,8 @@ from cleared.review.card_groups import card_group
 from cleared.review.card_view import digest_shown_cards, show_card
 from cleared.review.queue_snapshot import read_queue
 
+pytestmark = pytest.mark.slow
+
 EXAMPLES = 3
 STEPS = 14
 BANK = 1010

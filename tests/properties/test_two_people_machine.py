@@ -20,6 +20,8 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 from machine_runs import run_machine
 from reviewers import People
 
+pytestmark = pytest.mark.slow
+
 EXAMPLES = 2
 STEPS = 14
 LIMIT = Decimal(50)

@@ -9,6 +9,7 @@ MAY = "grants: [state.read, state.write, git.commit]\n"
 
 
 def test_an_agent_keeps_values_for_its_next_run(ws: Workspace) -> None:
+    """Row A20."""
     body = """
 before = state_get("seen", [])
 state_set("seen", [*before, Decimal("4.20"), {"at": "2026-01-01"}])

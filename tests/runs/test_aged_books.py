@@ -81,7 +81,7 @@ def count_day(ws: Workspace, day: int) -> tuple[int, int]:
 
 @pytest.mark.skipif(not Path("/proc/self/io").exists(), reason="this system does not count bytes")
 def test_a_run_and_a_decision_read_and_write_no_more_after_three_years(ws: Workspace) -> None:
-    """After half a year they look back as far as they ever do."""
+    """Row I11: after half a year they look back as far as they ever do."""
     write_past(ws, *((2024, month) for month in range(7, 13)))
     new = [count_day(ws, day) for day in (1, 2, 3)][-1]
     past = write_past(ws, *((year, month) for year in (2021, 2022, 2023) for month in range(1, 13)))

@@ -10,6 +10,8 @@ from fake_provider import Call, FakeProvider, Reply
 from modelled import KEY, use_model
 from running import Up, eventually
 
+pytestmark = pytest.mark.slow
+
 ASKS = "trigger: event\nevent: ping\ngrants: [llm.classify:0.05, ctx.emit]\n"
 BODY = 'found = llm_classify("TRAIN TO LYON", ["travel", "office"])\nctx_emit("asked." + str(found["choice"]))'
 TRAVEL = Reply(calls=(Call("final_result", {"choice": "travel", "confidence": 0.9}),))

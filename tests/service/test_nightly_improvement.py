@@ -11,6 +11,8 @@ from cleared.cli.options import open_host
 from cleared.service.nightly_improvement import NightlyImprovement
 from cleared.service.notify.digest import digest_message, read_digest_facts
 
+pytestmark = pytest.mark.slow
+
 TITLE = "P1: BLUEBIRD (money out, from 20, up to 100) → 5040 from now on, as you decided 3 of 3 times"
 NIGHT = datetime.fromisoformat("2025-02-11T03:00:00+00:00")
 

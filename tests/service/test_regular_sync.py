@@ -6,12 +6,15 @@ import time
 from datetime import datetime, timedelta
 from pathlib import Path
 
+import pytest
 from harness import Workspace
 from running import Up, eventually
 from synced import follow, tip_of
 
 from cleared.cli.options import open_host
 from cleared.service.regular_sync import RegularSync
+
+pytestmark = pytest.mark.slow
 
 NOW = datetime.fromisoformat("2025-02-10T06:00:00+00:00")
 

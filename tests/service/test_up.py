@@ -16,6 +16,8 @@ from harness import Workspace, chase, copy_books, no_traceback, take_ok
 from patience import PATIENCE
 from running import Up, eventually
 
+pytestmark = pytest.mark.slow
+
 IN = chase(*((f"01/0{n}/2025", f"INVOICE {n}", "5.00", f"{n * 5}.00") for n in range(1, 5)))
 
 

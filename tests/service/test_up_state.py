@@ -8,10 +8,13 @@ import shutil
 import signal
 from pathlib import Path
 
+import pytest
 from harness import Workspace, no_traceback
 from patience import PATIENCE
 from running import Up, eventually
 from test_up import SLOW
+
+pytestmark = pytest.mark.slow
 
 HEARS = "trigger: event\nevent: ping\n"
 

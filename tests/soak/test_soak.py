@@ -9,6 +9,8 @@ from harness import Workspace
 from soak_campaign import campaign
 from soak_looks import look_beside_imports
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.mark.usefixtures("plain_environment")
 def test_c8_files_dropped_while_the_service_is_killed_give_the_books_of_an_undisturbed_run(tmp_path: Path) -> None:

@@ -105,7 +105,7 @@ def test_where_nobody_can_be_asked(books: Workspace, tmp_path: Path, monkeypatch
 
 
 def test_other_history_under_a_known_id(books: Workspace, tmp_path: Path) -> None:
-    """As after a history that was rewritten, or where somebody put records of other books."""
+    """Row D18: as after a history that was rewritten, or where somebody put records of other books."""
     there = copied(books, tmp_path / "there")
     shutil.rmtree(there.root / ".git")
     there.git("init", "-q", "-b", "main")
@@ -124,7 +124,7 @@ def test_rewriting_the_history_of_a_pinned_clone_changes_nothing(books: Workspac
 
 
 def test_another_id_in_a_pinned_clone(books: Workspace) -> None:
-    """Said once, by a person: the file is right."""
+    """Row D18: said once, by a person: the file is right."""
     books.put(WORKSPACE, "f" * 32 + "\n")
     books.commit(WORKSPACE)
     for argv in (["agent", "run", "ingest"], ["trust"], ["trust", "--yes"], ["trust", "--new-books"]):

@@ -5,11 +5,14 @@ from __future__ import annotations
 import re
 from html import unescape
 
+import pytest
 from committing import list_commands
 from harness import Workspace
 from web_client import Page, Server, inner_server
 
 from cleared.web.command_pages import PAGES, TERMINAL_ONLY, find_page, link_commands
+
+pytestmark = pytest.mark.slow
 
 
 def test_every_command_has_a_page_or_is_of_the_terminal() -> None:

@@ -14,6 +14,8 @@ from harness import Workspace, chase, copy_books
 from hostile_books import post_texts
 from web_client import OUTSIDE, Server, inner_server
 
+pytestmark = pytest.mark.slow
+
 MARKUP = "\"'><img src=x onerror=alert(1)><script>alert(2)</script>{{7*7}}"
 ODD = "\u202egnp.exe\x1b[31m\u2066"
 CHART = "accounts/chart-of-accounts.csv"

@@ -10,6 +10,8 @@ import pytest
 from forked_server import COPIED, ForkedServers
 from harness import JANUARY, Workspace, chase
 
+pytestmark = pytest.mark.slow
+
 FEBRUARY = chase(("02/03/2025", "PRINTER PAPER", "-30.00"))
 NO_ANSWER = (http.client.HTTPException, OSError)
 

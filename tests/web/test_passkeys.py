@@ -18,6 +18,8 @@ from cleared.gate.proposals.passkey_registration import SHOWN, read_passkeys, re
 from cleared.trust.passkey_records import Passkey
 from cleared.web.passkey_invitations import invited
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 def server(posted: Workspace) -> Iterator[Server]:

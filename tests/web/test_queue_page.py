@@ -9,6 +9,8 @@ import pytest
 from harness import Workspace, chase
 from web_client import Server, page_server
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 def server(posted: Workspace) -> Iterator[Server]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 
+import pytest
 from harness import Workspace
 from patience import PATIENCE
 from web_client import Server
@@ -11,6 +12,8 @@ from web_client import Server
 from cleared.changes.workspace_opening import open_workspace
 from cleared.cli.machine_errors import as_refusal
 from cleared.web.page_server import PageServer, serve_in_background
+
+pytestmark = pytest.mark.slow
 
 
 def test_the_server_tidies_up_once_it_is_ready_and_after_who_has_asked(posted: Workspace) -> None:

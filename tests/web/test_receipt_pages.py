@@ -10,6 +10,8 @@ from harness import Workspace
 from receipt_files import JPEG, make_pdf, make_png
 from web_client import Page, Server, inner_server
 
+pytestmark = pytest.mark.slow
+
 RECEIPT = ("way", "receipt")
 THUMB = b"\xff\xd8\xff\xe1\x00\x1b" + JPEG[:-4] + b"\xff\xd9"
 """The beginning of a picture: the whole of a small one lies in it."""

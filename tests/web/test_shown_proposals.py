@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import pytest
 import yaml
 from harness import Workspace
 from soft_passkey import SoftPasskey, confirm, is_asked, register_device, sign_in
 from web_client import Server, inner_server
+
+pytestmark = pytest.mark.slow
 
 WATCHES = '"""\nname: hello\ntrigger: file_watch\nwatch: scans/*.csv\n"""\nctx_log("hello")\n'
 

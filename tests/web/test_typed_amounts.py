@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import pytest
 from harness import Workspace
 from web_client import Page, inner_server
+
+pytestmark = pytest.mark.slow
 
 UNCLEAR = ("1.200,00", "1.200", "12,50", "1,2,3.00", "1_000", "1e3", "١٢", "NaN", "-Infinity", "12 50", "9" * 79)
 """Commas and points that mean something else in another country, and what only a program takes for a number."""

@@ -24,6 +24,8 @@ from cleared.base.errors import WorkspaceError
 from cleared.changes.workspace_opening import open_workspace
 from cleared.jobs.forbidden_files import ForbiddenFiles
 
+pytestmark = pytest.mark.slow
+
 LIST = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": {}}).encode()
 HELLO = json.dumps(
     {

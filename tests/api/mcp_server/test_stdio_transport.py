@@ -21,6 +21,8 @@ from proposing import text
 from cleared.api.mcp_server.stdio_transport import MAX_MESSAGE_BYTES
 from cleared.workspace.lock import writer_lock
 
+pytestmark = pytest.mark.slow
+
 HELLO = {
     "protocolVersion": "2025-11-25",
     "capabilities": {},

@@ -20,6 +20,8 @@ from cleared.changes.workspace_opening import open_workspace
 from cleared.workspace.location import cleared_home
 from cleared.workspace.stores import STORES, find_store
 
+pytestmark = pytest.mark.slow
+
 HEADER = '"""\nname: nightly\ntrigger: schedule\nschedule: 0 3 * * *\n"""\n'
 NIGHTLY = f'{HEADER}ctx_emit("night", ctx_now())\ngit_commit("night")\n'
 HEADER = '"""\nname: hears\ntrigger: event\nevent: night\n"""\n'

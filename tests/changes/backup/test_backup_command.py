@@ -16,6 +16,8 @@ from backups import WORDS, all_files, back_up, other_machine, passphrase_file, r
 from harness import Workspace, command, here, refused, unchanged
 from terminals import run_on_terminal
 
+pytestmark = pytest.mark.slow
+
 
 def test_it_is_asked_for_twice_on_a_terminal_and_weak_ones_are_refused(ws: Workspace, tmp_path: Path) -> None:
     file = tmp_path / "b.cleared"

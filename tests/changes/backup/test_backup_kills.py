@@ -13,6 +13,8 @@ from backups import all_files, back_up, other_machine, passphrase_file, restore
 from harness import Workspace, here, remove_tree
 from kill_points import EVERY
 
+pytestmark = pytest.mark.slow
+
 CHILD = """
 import os, signal, sys
 at, count, watched = int(sys.argv[1]), 0, sys.argv[2]

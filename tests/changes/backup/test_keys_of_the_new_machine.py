@@ -12,6 +12,8 @@ from backups import all_files, back_up, other_machine, restore
 from harness import Workspace, chase, here, refused, remove_tree
 from program_client import webhook_agent
 
+pytestmark = pytest.mark.slow
+
 MARCH = chase(("03/03/2025", "GITHUB *PRO", "-4.00", "2442.40"))
 
 

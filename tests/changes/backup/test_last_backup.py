@@ -8,6 +8,8 @@ import pytest
 from backups import back_up
 from harness import Workspace
 
+pytestmark = pytest.mark.slow
+
 LATER = "2025-03-01T06:00:00Z"
 
 

@@ -8,6 +8,8 @@ import pytest
 from harness import Workspace, refused, take_ok, unchanged
 from synced import CAFE, part
 
+pytestmark = pytest.mark.slow
+
 Two = tuple[Workspace, Workspace, Path]
 
 

@@ -13,6 +13,8 @@ from synced import SHOP, follow, left_out
 
 from cleared.workspace.location import cleared_home
 
+pytestmark = pytest.mark.slow
+
 Two = tuple[Workspace, Workspace]
 
 

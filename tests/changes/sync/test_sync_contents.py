@@ -16,6 +16,8 @@ from cleared.changes.workspace_opening import open_workspace
 from cleared.gate.manual_runs import run_command
 from cleared.workspace.location import cleared_home
 
+pytestmark = pytest.mark.slow
+
 
 def test_an_agent_that_was_approved_stays_approved(two: tuple[Workspace, Workspace, Path]) -> None:
     ws, _ = part(two)

@@ -10,6 +10,8 @@ from asking import asks
 from harness import Workspace, chase, refused, unchanged
 from synced import follow
 
+pytestmark = pytest.mark.slow
+
 Two = tuple[Workspace, Workspace]
 ENTRY = "2025-02-001"
 

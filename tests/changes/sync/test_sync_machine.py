@@ -95,6 +95,7 @@ class Life:
 
 
 def test_whatever_clones_do_they_end_with_the_same_true_books(starting_point: Path, plain_environment: None) -> None:
+    """Row I12."""
     seen: Counter[str] = Counter()
     for seed in range(FIRST, FIRST + EXAMPLES):
         folder = Path(tempfile.mkdtemp())

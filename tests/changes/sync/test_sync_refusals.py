@@ -20,6 +20,8 @@ from cleared.changes.sync import clone_sync, redone_work
 from cleared.git import remote_branch
 from cleared.workspace.location import cleared_home
 
+pytestmark = pytest.mark.slow
+
 
 def test_each_relation_of_two_histories(two: tuple[Workspace, Workspace, Path]) -> None:
     ws, other, shared = two

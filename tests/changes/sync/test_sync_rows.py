@@ -12,6 +12,8 @@ from synced import follow, left_out
 from tables import MAY, define
 from tasking import LEDGER, Tasks, task
 
+pytestmark = pytest.mark.slow
+
 Two = tuple[Workspace, Workspace]
 
 

@@ -23,6 +23,8 @@ from cleared.cli.tui.dialogs import AskAccount, ViewText
 from cleared.cli.tui.screen import ReviewApp
 from cleared.review.card_actions import ActionExecutor
 
+pytestmark = pytest.mark.slow
+
 FEBRUARY = chase(
     ("02/03/2025", "COFFEE 0231", "-4.80"), ("02/04/2025", "COFFEE 0977", "-5.10"), ("02/05/2025", "PAPER", "-31.00")
 )

@@ -154,6 +154,7 @@ def test_a_draft_that_is_damaged_is_not_used(session: Session) -> None:
 
 
 def test_a_new_agent_is_tried_and_nothing_is_kept(session: Session) -> None:
+    """Row H19."""
     body = (
         'ctx_log("hello")\nnotify_send("Good morning", "Nothing waits.")\n'
         'journal_add_double("2025-01-03", "GITHUB", 5020, 1010, "4.00")\n{"done": 1}'

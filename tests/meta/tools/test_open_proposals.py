@@ -40,6 +40,7 @@ def decision_of(ws: Workspace, number: str) -> dict[str, str]:
 
 
 def test_a_second_request_builds_on_what_waits(ws: Workspace, session: Session, second: Session) -> None:
+    """Row H21."""
     propose_first(session)
     state = second.tools.initial_state()
     assert "P1 (agents/coffee.py, rules/house.md)" in state and '| +print("hello")' in state

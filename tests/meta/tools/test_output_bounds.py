@@ -10,6 +10,7 @@ from cleared.meta.tools.output_bounds import MAX_TOKENS, estimate_tokens, quote_
 
 
 def test_a_megabyte_keeps_its_head_and_tail() -> None:
+    """Row H5."""
     text = "HEAD\n" + "é€😀 a line of the middle\n" * 40_000 + "TAIL"
     short = truncate_middle(text)
     assert estimate_tokens(short) <= MAX_TOKENS and len(text.encode()) > 1_000_000

@@ -40,6 +40,7 @@ def test_the_difference_of_two_texts_makes_one_of_the_other(
 
 @given(LINES, LINES, st.integers(1, 3))
 def test_a_shifted_text_is_refused(old: list[str], new: list[str], by: int) -> None:
+    """Row H8."""
     a, b = "".join(f"{line}\n" for line in old), "".join(f"{line}\n" for line in new)
     if a == b or not a:
         return
@@ -48,6 +49,7 @@ def test_a_shifted_text_is_refused(old: list[str], new: list[str], by: int) -> N
 
 
 def test_several_files_change_together_or_not_at_all(session: Session) -> None:
+    """Row H8."""
     session.ok("write_file", file_path="agents/a.py", content="one\ntwo\n")
     session.ok("write_file", file_path="agents/b.py", content="one\n")
     good = "--- a/agents/a.py\n+++ b/agents/a.py\n@@ -1,2 +1,2 @@\n one\n-two\n+three\n"

@@ -89,7 +89,7 @@ def test_a_command_works_in_a_copy_and_its_scripts_become_the_draft(shell: Sessi
 
 
 def test_at_its_limit_a_command_ends_with_all_it_started(shell: Session) -> None:
-    """Whole group and what left the group, too; what it wrote until then is kept."""
+    """Row H7: whole group and what left the group, too; what it wrote until then is kept."""
     marker = f"31536.{os.getpid()}"
     command = f"echo begun; sleep {marker} & (setsid sleep {marker} &) ; trap '' TERM; sleep {marker}; sleep {marker}"
     shell.failed("shell_command", "ended at its limit of 4 seconds", "| begun", command=command, timeout_ms=4_000)
@@ -104,6 +104,7 @@ def test_output_without_end_is_bounded(shell: Session) -> None:
 
 
 def test_only_own_processes_can_be_ended(shell: Session) -> None:
+    """Row H7."""
     with subprocess.Popen(["/bin/sleep", "600"]) as foreign:
         try:
             for pid in (foreign.pid, os.getpid(), 1, 0, -1, -foreign.pid, 2**40):

@@ -8,6 +8,7 @@ import tempfile
 from datetime import datetime
 from pathlib import Path
 
+import pytest
 from fleets import FleetOfOne, Machine
 from harness import CLOCK, JANUARY, Workspace, chase, command, remove_tree, take_ok
 from running import eventually
@@ -15,6 +16,8 @@ from synced import run_git, tip_of
 from world import World
 
 from cleared.base.programs import own_command
+
+pytestmark = pytest.mark.slow
 
 POST = 'journal_add_double("2025-02-09", "daily", 5070, 1010, "1.00")\n1\n'
 FEBRUARY = chase(("02/04/2025", "GITHUB *PRO", "-4.00"), ("02/05/2025", "CORNER SHOP", "-5.00"))

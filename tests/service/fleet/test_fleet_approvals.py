@@ -11,6 +11,8 @@ from web_client import inner_server
 
 from cleared.trust import key_protection, passphrase
 
+pytestmark = pytest.mark.slow
+
 DAILY = '"""\nname: daily\ntrigger: schedule\nschedule: 0 6 * * *\n"""\n1\n'
 
 NEXT_STEP = "say of acme once more: cleared fleet add NAME GIT-URL"

@@ -11,6 +11,8 @@ from fleets import FleetOfOne, read_owner
 from harness import CLOCK, chase, refused
 from signed_calls import make_called, send
 
+pytestmark = pytest.mark.slow
+
 STORE = "s3://files/acme"
 FEBRUARY = chase(("02/04/2025", "GITHUB *PRO", "-4.00"), ("02/05/2025", "CORNER SHOP", "-5.00"))
 POST = 'amount = ctx_event()["payload"]["amount"]\njournal_add_double("2025-02-09", "called", 5070, 1010, amount)\n1\n'

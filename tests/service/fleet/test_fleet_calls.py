@@ -9,6 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import psycopg
+import pytest
 from fleets import FleetOfOne, end, read_fact
 from harness import CLOCK
 from held_pushes import hold_push
@@ -19,6 +20,8 @@ from signed_calls import make_called, send
 from cleared.service.fleet.fleet_calls import list_waiting_calls
 from cleared.service.fleet.fleet_database import FleetDatabase
 from cleared.service.fleet.local_postgres import LocalPostgres
+
+pytestmark = pytest.mark.slow
 
 POST = 'amount = ctx_event()["payload"]["amount"]\njournal_add_double("2025-02-09", "called", 5070, 1010, amount)\n1\n'
 

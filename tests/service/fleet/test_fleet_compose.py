@@ -30,6 +30,8 @@ from web_client import Server
 
 from cleared.service.fleet.local_postgres import LocalPostgres
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).parents[3]
 FOLDER = ROOT / "docs/fleet"
 IN_IMAGE = "/cleared"

@@ -5,10 +5,13 @@ from __future__ import annotations
 import shutil
 from pathlib import Path
 
+import pytest
 from fleets import FleetOfOne
 from harness import CLOCK, JANUARY, Workspace, chase, take_ok
 from signed_calls import make_called
 from synced import run_git, tip_of
+
+pytestmark = pytest.mark.slow
 
 FEBRUARY = chase(("02/04/2025", "STAPLES", "-9.00"))
 LATER = "2025-02-11T06:00:30Z"

@@ -9,6 +9,7 @@ import signal
 import tempfile
 from pathlib import Path
 
+import pytest
 from fleets import FleetOfOne, end
 from harness import CLOCK, Workspace, chase
 from held_pushes import hold_push
@@ -20,6 +21,8 @@ from cleared.service.fleet.job_queue import make_app
 from cleared.service.fleet.local_postgres import LocalPostgres
 from cleared.service.fleet.worker import retry_job
 from cleared.workspace.lock import read_holder
+
+pytestmark = pytest.mark.slow
 
 POST = 'journal_add_double("2025-02-09", "slow", 5070, 1010, "1.00")\n1\n'
 _LINES = [("02/04/2025", f"SHOP {n}", f"-{n}.00") for n in range(1, 6)]

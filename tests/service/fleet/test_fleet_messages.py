@@ -20,6 +20,8 @@ from running import eventually, list_descendants
 from span_collector import collecting, read_parents
 from synced import run_git, tip_of
 
+pytestmark = pytest.mark.slow
+
 HEADER = "grants: [notify.send, git.commit]\n"
 TELLS = 'notify_send("Two things", "first")\ngit_commit("told")\n'
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
 from fleets import FleetOfOne, end
 from harness import CLOCK, Workspace, chase, refused
 from held_pushes import hold_push
@@ -11,6 +12,8 @@ from program_client import Program
 from running import eventually
 from signed_calls import make_called, send
 from web_client import Server
+
+pytestmark = pytest.mark.slow
 
 
 def read_metrics(server: Server, token: str) -> dict[str, float]:

@@ -29,6 +29,8 @@ from synced import run_git
 from cleared.base.errors import WorkspaceError
 from cleared.service.fleet.local_postgres import LocalPostgres
 
+pytestmark = pytest.mark.slow
+
 INSIDE = "CLEARED_TEST_NAMESPACE"
 DATABASE, GIT = "10.9.1.1", "10.9.2.1"
 _NEW_NETWORK = 0x40000000

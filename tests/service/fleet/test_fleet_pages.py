@@ -7,6 +7,7 @@ import shlex
 import signal
 from pathlib import Path
 
+import pytest
 from fleets import FleetOfOne
 from harness import CLOCK, chase, command
 from held_pushes import hold_push
@@ -16,6 +17,8 @@ from synced import tip_of
 
 from cleared.base.programs import own_command
 from cleared.service.fleet.local_postgres import LocalPostgres
+
+pytestmark = pytest.mark.slow
 
 
 def test_a_decision_on_the_page_is_pushed_and_starts_who_waits_for_it(fleet: FleetOfOne, tmp_path: Path) -> None:

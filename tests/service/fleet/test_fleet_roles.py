@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
 from fleets import FleetOfOne
 from harness import CLOCK, chase, take_ok
 from soft_passkey import SoftPasskey, confirm, register_device, sign_in
@@ -11,6 +12,8 @@ from synced import tip_of
 from web_client import Server
 
 from cleared.trust.passkey_records import Passkey
+
+pytestmark = pytest.mark.slow
 
 QUEUE = "/w/acme/queue"
 

@@ -9,6 +9,7 @@ from datetime import timedelta
 from pathlib import Path
 
 import psycopg
+import pytest
 from fleet_crowds import MONDAY, SPREAD, Crowd
 from fleets import FleetOfOne
 from harness import refused
@@ -16,6 +17,8 @@ from patience import PATIENCE
 from running import eventually
 
 from cleared.service.fleet.job_queue import MOST_DUE
+
+pytestmark = pytest.mark.slow
 
 _MANY = 10_000
 _SCHEDULERS = 3

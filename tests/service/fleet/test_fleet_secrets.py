@@ -16,6 +16,8 @@ from running import eventually, list_descendants
 
 from cleared.sandbox.worker_pool import confinement_level
 
+pytestmark = pytest.mark.slow
+
 BODY = 'llm_classify("TRAIN TO LYON", ["travel", "office"])\nctx_emit("asked")\n'
 GRANTS = "grants: [llm.classify:0.05, ctx.emit]\n"
 

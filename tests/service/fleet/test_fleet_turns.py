@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
 from fleets import FleetOfOne
 from harness import chase
 from patience import PATIENCE
+
+pytestmark = pytest.mark.slow
 
 
 def test_who_has_many_runs_lets_others_have_their_turn(fleet: FleetOfOne) -> None:

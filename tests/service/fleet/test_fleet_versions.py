@@ -8,12 +8,15 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
 from fleets import FleetOfOne, Machine
 from harness import CLOCK, chase
 from patience import PATIENCE
 
 import cleared
 from cleared.service.fleet.fleet_tables import VERSION
+
+pytestmark = pytest.mark.slow
 
 _LINES = [("02/04/2025", f"SHOP {n}", f"-{n}.00") for n in range(1, 6)]
 

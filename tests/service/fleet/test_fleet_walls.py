@@ -13,6 +13,8 @@ from harness import CLOCK, JANUARY, Workspace, chase
 from synced import run_git, tip_of
 from unit_files import verify_unit
 
+pytestmark = pytest.mark.slow
+
 
 def _refused(fleet: FleetOfOne, why: str, name: str = "one") -> None:
     """A worker does nothing, and says why; the next one would not either."""

@@ -32,7 +32,7 @@ def year(plain_environment: None, database: str, tmp_path: Path) -> Iterator[Yea
 
 
 def test_schedules_of_many_have_the_books_of_one_machine(year: YearOfFleet, cluster: LocalPostgres) -> None:
-    """Workers are killed meanwhile, and the database is cut off."""
+    """Row I13: workers are killed meanwhile, and the database is cut off."""
     rand, cuts = random.Random(DAYS), 0
     began = time.monotonic()
 

@@ -83,6 +83,7 @@ def program(ws: Workspace, tmp_path: Path) -> Program:
 
 
 def test_a_message_is_mailed_after_the_commit_to_the_approved_address(posted: Workspace, server: MailServer) -> None:
+    """Row I8."""
     posted.config(
         "notifications.address=me@example.com",
         "notifications.smtp_host=localhost",
@@ -119,6 +120,7 @@ def test_a_failed_run_sends_nothing(ws: Workspace, program: Program) -> None:
 
 
 def test_each_message_is_sent_once_also_when_read_again(ws: Workspace, program: Program) -> None:
+    """Row I8."""
     made = ws.script(f"{SEND}\n{SEND}", header=HEADER)
     assert made["status"] == "succeeded"
     keys = [message["key"] for message in program.messages]

@@ -23,6 +23,8 @@ from cleared.work.cycles.cycle_loop import CycleLoop
 from cleared.work.cycles.cycle_settings import read_cycle_settings
 from cleared.work.cycles.cycle_state import read_state, write_state
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 def looped(cyc: Workspace, engine: FakeEngine) -> Workspace:

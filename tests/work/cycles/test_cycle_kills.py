@@ -17,6 +17,8 @@ from running import has_ended
 
 from cleared.work.cycles.cycle_state import read_state
 
+pytestmark = pytest.mark.slow
+
 LOST = ("cycle-clone-made", "cycle-engine-ended")
 """Before anything is noted: the cycle is lost, and nothing of it is there."""
 TAKEN = (

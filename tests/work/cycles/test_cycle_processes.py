@@ -23,6 +23,8 @@ from cleared.work.cycles.cycle_state import initial_state, read_state, write_sta
 from cleared.work.cycles.engines import load_engine
 from cleared.workspace.settings.ai_cycle_section import ENGINE_NAMES
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.mark.parametrize("name", ENGINE_NAMES)
 def test_f24_f25_an_immediate_stop_leaves_nothing(cyc: Workspace, engines: dict[str, FakeEngine], name: str) -> None:

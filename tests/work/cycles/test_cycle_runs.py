@@ -14,6 +14,8 @@ from running import has_ended
 from cleared.processes.confinement import landlock_abi
 from cleared.trust.keys import cleared_home
 
+pytestmark = pytest.mark.slow
+
 CONSENSUS = "memories/consensus.md"
 
 

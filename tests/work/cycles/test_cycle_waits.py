@@ -26,6 +26,8 @@ from cleared.work.cycles.cycle_state import STATUSES, read_state
 from cleared.work.cycles.engines import load_engine
 from cleared.workspace.lock import writer_lock
 
+pytestmark = pytest.mark.slow
+
 START = datetime.fromisoformat("2025-02-10T06:00:00+00:00")
 LONGEST_PAUSE = 20.0
 """Seconds that pass at once."""
@@ -145,7 +147,7 @@ def test_f18_a_disabled_account_stops_it(cyc: Workspace, engine: FakeEngine) -> 
 
 
 def test_who_is_not_let_in_stops_at_once(cyc: Workspace, engine: FakeEngine) -> None:
-    """WORK 1: without a key that counts, no cycle comes further than this one."""
+    """Row F41: WORK 1: without a key that counts, no cycle comes further than this one."""
     engine.plan({"stdout": result("invalid x-api-key", error=True, api_error_status=401), "exit": 1})
     run = _Run(cyc, engine, max_cycles=9)
     assert run.run() == 1 and len(engine.calls) == 1
@@ -153,7 +155,7 @@ def test_who_is_not_let_in_stops_at_once(cyc: Workspace, engine: FakeEngine) -> 
 
 
 def test_cycles_without_progress_end_by_themselves(cyc: Workspace, engine: FakeEngine) -> None:
-    """WORK 1: three in a row that leave the consensus as it was; one with progress between them counts anew."""
+    """Row F41: WORK 1: three in a row that leave the consensus as it was; progress between them counts anew."""
     idle = {"stdout": result("nothing to do")}
     engine.plan(idle, idle, good(), idle, idle, idle, good())
     assert _Run(cyc, engine, max_cycles=20, interval_seconds=0.0).run() == 0
@@ -161,7 +163,7 @@ def test_cycles_without_progress_end_by_themselves(cyc: Workspace, engine: FakeE
 
 
 def test_a_goal_that_is_reached_ends_the_cycles(cyc: Workspace, engine: FakeEngine) -> None:
-    """WORK 1: the Next Action is DONE."""
+    """Row F41: WORK 1: the Next Action is DONE."""
     engine.plan(good(), good(action="DONE"), good())
     assert _Run(cyc, engine, max_cycles=20, interval_seconds=0.0).run() == 0
     assert len(engine.calls) == 2 and "all is done" in state(cyc)["reason"]
@@ -179,7 +181,7 @@ def test_f36_the_cost_cap_stops_with_a_reason(cyc: Workspace, engine: FakeEngine
 
 
 def test_tokens_and_minutes_are_caps_too(cyc: Workspace, engine: FakeEngine) -> None:
-    """What a plan pays for has no price: these can be counted of it, over restarts too."""
+    """Row F41: what a plan pays for has no price: these can be counted of it, over restarts too."""
     cyc.config("loop.ai.max_tokens=2000", "loop.ai.max_minutes=3")
     usage = {"input_tokens": 100, "cache_read_input_tokens": 900, "output_tokens": 100, "total_tokens": 1_100}
     engine.plan(*({**good(action=each), "stdout": result(usage=usage)} for each in "abc"))

@@ -12,7 +12,7 @@ from cleared.processes.confinement import landlock_abi
 from cleared.processes.namespaces import OfferedNamespaces
 from cleared.work.cycles import engine_process
 
-pytestmark = pytest.mark.skipif(not landlock_abi(), reason="this kernel has no Landlock")
+pytestmark = [pytest.mark.skipif(not landlock_abi(), reason="this kernel has no Landlock"), pytest.mark.slow]
 
 
 @pytest.mark.parametrize("fence", ["whole", "without namespaces", "on an older kernel", "off"])

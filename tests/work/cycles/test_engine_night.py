@@ -63,7 +63,7 @@ def pieces(files: dict[str, str]) -> list[int]:
 
 
 def test_a_night_of_claude_code(real: Workspace, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A limit with its time in the middle, a dropped stream, everything killed at midnight, a rejected change."""
+    """Row F42: a limit with its time in the middle, a dropped stream, all killed at midnight, a rejected change."""
     ws, at_midnight, asked = real, threading.Event(), list[str]()
     find_engine("claude")
 
@@ -123,7 +123,7 @@ def test_a_night_of_claude_code(real: Workspace, monkeypatch: pytest.MonkeyPatch
 
 
 def test_three_tasks_of_codex(real: Workspace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A stream that drops is connected again; the host verifies; the second is done over with the reason."""
+    """Row F42: a stream that drops is connected again; the host verifies; the second is done over with the reason."""
     ws, asked = real, list[str]()
     binary = find_engine("codex")
 

@@ -13,6 +13,8 @@ from held_jobs import as_others_are
 from cleared.work.cycles.cycle_state import read_state
 from cleared.work.cycles.engines import load_engine
 
+pytestmark = pytest.mark.slow
+
 
 def of_cost(text: str) -> str:
     """The output of Claude Code with a cost that stands there as this text."""

@@ -14,7 +14,7 @@ from cleared.processes.confinement import landlock_abi
 from cleared.processes.namespaces import offered_namespaces
 from cleared.trust.keys import RUN_KEY, cleared_home
 
-pytestmark = pytest.mark.skipif(not landlock_abi(), reason="this kernel has no Landlock")
+pytestmark = [pytest.mark.skipif(not landlock_abi(), reason="this kernel has no Landlock"), pytest.mark.slow]
 
 NAMES = ("primitives", "check", "decide", "python", "terminal", "key", "books")
 ENGINE = """#!/bin/sh

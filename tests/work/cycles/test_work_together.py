@@ -13,6 +13,8 @@ from patience import PATIENCE
 from running import Up, eventually
 from tasking import Tasks, task
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 def working(cyc: Workspace, engine: FakeEngine) -> Workspace:

@@ -16,6 +16,8 @@ from harness import Done, refused
 from looping import Loop, changed, eventually, gone
 from patience import PATIENCE
 
+pytestmark = pytest.mark.slow
+
 SCRIPT = "./scripts/single_agent_tmux.sh"  # as every new workspace has it
 needs_tmux = pytest.mark.skipif(shutil.which("tmux") is None, reason="tmux is not installed")
 

@@ -15,7 +15,10 @@ from running import has_ended
 
 from cleared.processes.confinement import landlock_abi
 
-pytestmark = pytest.mark.skipif(not landlock_abi(), reason="this kernel has nothing to hold a job with")
+pytestmark = [
+    pytest.mark.skipif(not landlock_abi(), reason="this kernel has nothing to hold a job with"),
+    pytest.mark.slow,
+]
 MARKER = "MARKER-9c2e-of-the-test"
 
 

@@ -19,6 +19,8 @@ from world import World
 
 from cleared.base.clock import format_iso
 
+pytestmark = pytest.mark.slow
+
 HEARS = "trigger: event\nevent: loop.job_finished\n"
 TELL = 'p = ctx_event()["payload"]\nctx_emit("seen", p["job_id"] + " " + p["status"])\ngit_commit(p["summary"])'
 JOB = "job_20250210T0{}0000Z_git_status_summary"

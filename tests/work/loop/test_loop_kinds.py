@@ -16,6 +16,8 @@ from running import has_ended
 
 from cleared.trust.keys import cleared_home
 
+pytestmark = pytest.mark.slow
+
 # -- the documented ones ----------------------------------------------------------------------------------------------
 
 

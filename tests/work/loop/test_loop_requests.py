@@ -12,6 +12,8 @@ from looping import Loop, changed
 
 from cleared.jobs import inbox
 
+pytestmark = pytest.mark.slow
+
 GIT = "grants: [loop_enqueue:git_status_summary]\n"
 ASK = 'loop_enqueue("git_status_summary")\n'
 

@@ -17,6 +17,8 @@ from patience import PATIENCE
 
 from cleared.trust.keys import cleared_home
 
+pytestmark = pytest.mark.slow
+
 
 def contents(folder: Path) -> dict[str, bytes]:
     return {str(p.relative_to(folder)): p.read_bytes() for p in folder.rglob("*") if p.is_file()}

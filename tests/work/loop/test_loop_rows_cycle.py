@@ -17,6 +17,8 @@ import pytest
 from looping import Loop, eventually, gone
 from patience import PATIENCE
 
+pytestmark = pytest.mark.slow
+
 TURN = ["continuity_scan", "akela_meta_summary", "git_status_summary"]
 
 

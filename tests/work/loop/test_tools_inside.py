@@ -18,7 +18,10 @@ from cleared.processes.confinement import landlock_abi
 from cleared.processes.namespaces import offered_namespaces
 from cleared.processes.syscall_numbers import NUMBERS
 
-pytestmark = pytest.mark.skipif(not landlock_abi(), reason="this kernel has nothing to hold a job with")
+pytestmark = [
+    pytest.mark.skipif(not landlock_abi(), reason="this kernel has nothing to hold a job with"),
+    pytest.mark.slow,
+]
 SCRIPT = "printf '#!/bin/sh\\necho hi\\n' > s"
 TOOLS = {
     "git": "git init -q r && cd r && git config user.name x && git config user.email x@example.com && echo > f && "

@@ -14,6 +14,8 @@ from modelled import KEY, use_model
 from tasking import Tasks, task
 from terminals import run_on_terminal
 
+pytestmark = pytest.mark.slow
+
 PRD = "# Greetings\n\nSay hello, in two steps.\n"
 ENGINE = ("--engine", "claude", "--allow-ai")
 

@@ -12,6 +12,8 @@ from tasking import Tasks, task
 
 from cleared.processes.confinement import landlock_abi
 
+pytestmark = pytest.mark.slow
+
 PACKAGE = json.dumps({"name": "x", "version": "1.0.0", "scripts": {"test": "node test.js"}})
 TEST = "const double = require('double'); if (double(require('fs').readFileSync('docs/n.txt')) !== 4) process.exit(1);"
 

@@ -8,6 +8,8 @@ import pytest
 from harness import Workspace, refused, take_ok, take_shown
 from tasking import Tasks, task
 
+pytestmark = pytest.mark.slow
+
 AGENT = '"""\\nname: greet\\ntrigger: on_demand\\n"""\\nctx_log("hello")\\n'
 WORKER = f"""
 case $CLEARED_TASK in

@@ -13,6 +13,8 @@ from patience import PATIENCE
 from running import has_ended
 from tasking import Tasks, task
 
+pytestmark = pytest.mark.slow
+
 AGENT = '"""\nname: greet\ntrigger: on_demand\n"""\nctx_log("hello")\n'
 
 

@@ -11,6 +11,8 @@ from forked import Forks
 from harness import Workspace, refused, take_ok, unchanged
 from tasking import LEDGER, Tasks, task
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 def office(ws: Workspace) -> Tasks:

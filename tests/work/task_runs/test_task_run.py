@@ -11,6 +11,8 @@ from tasking import LEDGER, Tasks, task
 from cleared.processes.confinement import landlock_abi
 from cleared.trust.keys import cleared_home
 
+pytestmark = pytest.mark.slow
+
 AGENT = '"""\nname: greet\ntrigger: on_demand\n"""\nctx_log("hello")\n'
 
 

@@ -12,6 +12,8 @@ from harness import Workspace
 from patience import PATIENCE
 from tasking import Tasks, task
 
+pytestmark = pytest.mark.slow
+
 ENGINE = ("run", "--engine", "claude", "--allow-ai", "--workers", "2")
 MEET = """
 import pathlib, sys, time

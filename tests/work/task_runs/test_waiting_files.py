@@ -16,6 +16,8 @@ from cleared.changes.workspace_opening import open_workspace
 from cleared.review.card_view import show_card
 from cleared.review.queue_snapshot import read_queue
 
+pytestmark = pytest.mark.slow
+
 STEERING = (
     *("Makefile", ".gitignore", ".gitattributes", ".claude/settings.json", ".vscode/tasks.json"),
     *("run-me", "tool.sh", "docs/CLAUDE.md", "rules/x.json"),
