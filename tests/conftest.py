@@ -12,6 +12,7 @@ import tempfile
 import tracemalloc  # noqa: F401 - pytest imports it late, perhaps in a thread that may read no files any more
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import hypothesis
 import pytest
@@ -56,7 +57,9 @@ def pytest_configure(config: pytest.Config) -> None:
     examples = int(os.environ.get("CLEARED_EXAMPLES", "50"))
     hypothesis.settings.register_profile("cleared", deadline=None, max_examples=examples)
     hypothesis.settings.load_profile("cleared")
-    if not hasattr(config, "workerinput"):
+    if hasattr(config, "workerinput"):
+        config.option.turn = config.workerinput["turn"]
+    else:
         if config.getoption("numprocesses", None):
             compile_once(config)
         if config.option.all:
@@ -69,6 +72,12 @@ def pytest_configure(config: pytest.Config) -> None:
             list_room_tests(room)
         except ValueError as error:
             raise pytest.UsageError(str(error)) from None
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_configure_node(node: Any) -> None:
+    """Each of several processes reads the options anew: what was chosen here is not among them."""
+    node.workerinput["turn"] = node.config.option.turn
 
 
 def runs_whole(config: pytest.Config) -> bool:

@@ -227,6 +227,7 @@ def _show_plan(name: str, parsed: ParsedFile, profile: CsvProfile | None, setup:
         print_message(f"{name}: {shown['format']}{number}, {len(statement['rows'])} rows; as understood:")
         rows = _choose_rows(statement["rows"])
         keys = ["date", "amount", "description", "bank_id"]
+        keys[2:2] = ["currency"] if len({row["currency"] for row in statement["rows"]}) > 1 else []
         keys += ["state"] if any(row["state"] != "posted" for row in rows) else []
         print_table(
             [key.replace("_", " ") for key in keys],
@@ -244,10 +245,11 @@ def _show_plan(name: str, parsed: ParsedFile, profile: CsvProfile | None, setup:
 
 
 def _choose_rows(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Five of them, one that is pending among them if there is any."""
-    first = rows[:5]
-    pending = next((row for row in rows if row["state"] == "pending"), None)
-    return first if pending is None or pending in first else [*first[:4], pending]
+    """Five of them, among them one that is pending and one in another currency than the first, if there are any."""
+    odd = [next((row for row in rows if row["state"] == "pending"), None)]
+    odd.append(next((row for row in rows if row["currency"] != rows[0]["currency"]), None))
+    further = [row for row in odd if row is not None and row not in rows[:5]]
+    return [*rows[: 5 - len(further)], *further]
 
 
 def _describe_states(profile: CsvProfile) -> Iterator[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import os
 import re
 import subprocess
 import sys
@@ -100,13 +101,16 @@ def test_each_row_of_the_checklist_has_a_test() -> None:
     assert [row for row in rows if row not in named] == []
 
 
-def count_collected(*options: str) -> int:
-    """How many tests of a file a run would take."""
-    words = [sys.executable, "-m", "pytest", "--collect-only", "-q", *options, "tests/books/importing/test_bank_add.py"]
-    done = subprocess.run(words, cwd=TESTS.parent, capture_output=True, text=True, check=True)
-    assert ("had turn" in done.stdout) == (options == ("--turn", "0"))
-    return int(re.findall(r"test_bank_add\.py: (\d+)", done.stdout)[0])
+def count_passed(*options: str) -> int:
+    """How many tests of a file a run takes."""
+    words = [sys.executable, "-m", "pytest", *options, "tests/base/test_safe_files.py"]
+    environment = {key: value for key, value in os.environ.items() if not key.startswith("PYTEST_")}
+    done = subprocess.run(words, cwd=TESTS.parent, capture_output=True, text=True, check=True, env=environment)
+    assert ("had turn" in done.stdout) == ("--turn" in options and "--all" not in options)
+    return int(re.findall(r"(\d+) passed", done.stdout)[0])
 
 
-def test_what_is_named_is_run_whole_unless_a_turn_is_named_too() -> None:
-    assert 0 < count_collected("--turn", "0") < count_collected() == count_collected("--turn", "0", "--all")
+@pytest.mark.parametrize("processes", [[], ["-n", "2"]])
+def test_what_is_named_is_run_whole_unless_a_turn_is_named_too(processes: list[str]) -> None:
+    turn = ["--turn", "0", *processes]
+    assert 0 < count_passed(*turn) < count_passed(*processes) == count_passed(*turn, "--all")

@@ -26,7 +26,7 @@ def list_notes(parsed: ParsedFile) -> list[str]:
 
 def describe_statement(statement: Statement) -> dict[str, Any]:
     """One of them."""
-    stated = {row.currency for row in statement.rows if row.currency}
+    stated = {row.currency for row in statement.rows}
     return {
         "account": statement.account or None,
         "bank": statement.bank,

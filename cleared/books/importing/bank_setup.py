@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import re
+from collections import Counter
 from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
@@ -182,8 +183,7 @@ def _describe_account(
     entry: dict[str, Any] = {"id": account_id}
     entry["name"] = choices.name or bank or f"{_KIND_NAMES.get(kind, kind)} {digits}".rstrip()
     entry |= {"type": kind, "ledger_account": ledger, "format": parsed.format}
-    currency = statement.currency or next((row.currency for row in statement.rows if row.currency), None)
-    if currency and currency != config.business.currency:
+    if (currency := _find_currency(statement, config.business.currency)) != config.business.currency:
         entry["currency"] = currency
     if kind == "credit_card":
         entry["date_basis"] = "transaction"
@@ -191,6 +191,12 @@ def _describe_account(
     if match:
         entry["match"] = match
     return entry
+
+
+def _find_currency(statement: Statement, base: str) -> str:
+    """What the account is in: what its statement says, else most of its rows. ``base``: what the books are in."""
+    rows = Counter(row.currency or base for row in statement.rows)
+    return statement.currency or max([base, *rows], key=lambda each: rows[each])
 
 
 def _describe_match(parsed: ParsedFile, statement: Statement, config: Config, account_id: str) -> Mapping[str, str]:

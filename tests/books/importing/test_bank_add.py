@@ -64,6 +64,18 @@ def test_a_currency_that_only_a_head_names_is_the_files(ws: Workspace, file: Pat
     assert load_config(ws.read("config.yaml")).import_.profiles["giro"].currency == "USD"
 
 
+def test_an_account_is_in_the_currency_of_most_rows_and_others_are_shown_as_they_are(ws: Workspace, file: Path) -> None:
+    """It was in that of the first row, so that the file was refused."""
+    file.write_text(
+        "Date,Text,Amount,Currency\n2025-01-03,SHOP,-18.50,EUR\n2025-01-04,HOSTING,-10.00,USD\n2025-01-05,CAFE,-4.00,USD\n"
+    )
+    done = ws.ok("bank", "add", str(file), "--id", "wallet")
+    assert re.search(r"-18\.50 +EUR +SHOP", done.err) and re.search(r"-4\.00 +USD +CAFE", done.err)
+    assert [each["description"] for each in ws.entries()] == ["HOSTING", "CAFE"]
+    assert [each["kind"] for each in ws.cards() if "SHOP" in str(each["title"])] == ["line"]
+    ws.in_order()
+
+
 @pytest.mark.parametrize(("fee", "booked"), [("1.00", "21.00"), ("-1.00", "21.00"), ("", "20.00")])
 def test_a_fee_beside_the_amount_is_booked_where_the_balance_shows_it(
     ws: Workspace, file: Path, fee: str, booked: str
