@@ -53,10 +53,6 @@ def pytest_configure(config: pytest.Config) -> None:
     gc.disable()  # until all tests are collected: that leaves no garbage, and looking for it was a fifth of the time
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
-    # How long an example takes says how busy the machine is.
-    examples = int(os.environ.get("CLEARED_EXAMPLES", "50"))
-    hypothesis.settings.register_profile("cleared", deadline=None, max_examples=examples)
-    hypothesis.settings.load_profile("cleared")
     if hasattr(config, "workerinput"):
         config.option.turn = config.workerinput["turn"]
     else:
@@ -66,6 +62,10 @@ def pytest_configure(config: pytest.Config) -> None:
             config.option.turn = None
         elif config.option.turn is None and runs_whole(config):
             config.option.turn = choose_turn(config.rootpath)
+    # How long an example takes says how busy the machine is. Each run takes others: of turns, each takes fewer.
+    examples = int(os.environ.get("CLEARED_EXAMPLES", "50" if config.option.turn is None else "20"))
+    hypothesis.settings.register_profile("cleared", deadline=None, max_examples=examples)
+    hypothesis.settings.load_profile("cleared")
     room = config.getoption("--room")
     if room:
         try:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import tempfile
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 from msgspec.structs import asdict
 
+from cleared.base.temporary_folders import open_temporary_folder
 from cleared.base.terminal import count_noun, print_json, print_line, print_message
 from cleared.changes.backup.backup_passphrase import open_with_passphrase, read_new_passphrase
 from cleared.changes.backup.backup_reading import open_backup, verify_backup
@@ -128,8 +128,8 @@ def _opener(passphrase_file: Path | None) -> Any:
 def _check_backup(file: Path, opener: Any) -> BackupManifest:
     with open_backup(file) as opened:
         key = opener(SealedFile(opened, str(file)))
-    with tempfile.TemporaryDirectory(prefix="cleared-backup-") as folder:
-        return verify_backup(file, file, key, Path(folder) / "check")
+    with open_temporary_folder("backup") as folder:
+        return verify_backup(file, file, key, folder / "check")
 
 
 def _print_manifest(manifest: BackupManifest, json: bool) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import os
 import re
-import tempfile
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
@@ -16,6 +15,7 @@ from msgspec import Struct
 
 from cleared.base.errors import ClearedError, PolicyError
 from cleared.base.json_values import to_json
+from cleared.base.temporary_folders import open_temporary_folder
 from cleared.changes.host import Host
 from cleared.changes.record_sources import CommittedSource
 from cleared.changes.session import recent_commits
@@ -151,8 +151,8 @@ def dry_run_script(
 
 @contextlib.contextmanager
 def make_drop_folder(inputs: Mapping[str, bytes]) -> Iterator[Path]:
-    with tempfile.TemporaryDirectory(prefix="cleared-rehearsal-") as name:
-        folder = Path(name).resolve()
+    with open_temporary_folder("rehearsal") as made:
+        folder = made.resolve()
         for path, data in inputs.items():
             if not is_input_name(path):
                 raise PolicyError(f"{path[:80]!r} is not the name of a file in the drop folder")

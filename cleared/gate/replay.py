@@ -7,10 +7,8 @@ files, the loop) is answered from its trace. Nothing is kept of it.
 from __future__ import annotations
 
 import json
-import tempfile
 from collections.abc import Iterator, Mapping
 from datetime import datetime
-from pathlib import Path
 from typing import Any, Final
 
 from msgspec import Struct
@@ -19,6 +17,7 @@ from msgspec.structs import replace
 from cleared.base.clock import format_iso
 from cleared.base.errors import ClearedError, PolicyError, PrimitiveError
 from cleared.base.short_text import shorten_text
+from cleared.base.temporary_folders import open_temporary_folder
 from cleared.base.terminal import count_noun
 from cleared.cards.kinds import QUESTION
 from cleared.changes import consumed_events
@@ -110,8 +109,8 @@ def replay_run(host: Host, run_id: str) -> Replay:
     """
     with host.open_for_reading() as repo:
         past = _find_past_run(host, repo, run_id)
-        with tempfile.TemporaryDirectory(prefix="cleared-replay-") as folder:
-            return _replay(open_past_host(host, past.base, Path(folder)), repo, past)
+        with open_temporary_folder("replay") as folder:
+            return _replay(open_past_host(host, past.base, folder), repo, past)
 
 
 def _find_past_run(host: Host, repo: Repository, run_id: str) -> PastRun:

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import tempfile
-from pathlib import Path
-
+from cleared.base.temporary_folders import open_temporary_folder
 from cleared.git.git_process import Git, GitFailed
 
 
@@ -17,10 +15,10 @@ def merge_versions(old: bytes | None, ours: bytes | None, theirs: bytes | None) 
         return theirs, True
     if old is None or ours is None or theirs is None:
         return ours, False
-    with tempfile.TemporaryDirectory() as folder:
+    with open_temporary_folder("merge") as folder:
         for name, data in (("ours", ours), ("old", old), ("theirs", theirs)):
-            (Path(folder) / name).write_bytes(data)
+            (folder / name).write_bytes(data)
         try:
-            return Git(Path(folder)).run("merge-file", "-p", "-q", "ours", "old", "theirs"), True
+            return Git(folder).run("merge-file", "-p", "-q", "ours", "old", "theirs"), True
         except GitFailed:  # lines that both have changed, or no text
             return ours, False

@@ -7,7 +7,6 @@ workspace: what is approved are the words of the command, and such a file change
 from __future__ import annotations
 
 import os
-import tempfile
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -17,6 +16,7 @@ from msgspec import Struct
 
 from cleared.base.clock import Clock
 from cleared.base.programs import find_program, search_path
+from cleared.base.temporary_folders import open_temporary_folder
 from cleared.processes.program import Program, end_at, run_program
 
 _PASSED_VARIABLES: Final = ("PATH", "HOME", "LANG", "TZ")
@@ -55,8 +55,8 @@ def run_outside_command(
     output = _Output(most_output)
     try:
         # An empty folder: interpreters take modules, and tools their settings, from the one they are started in.
-        with tempfile.TemporaryDirectory(prefix="cleared-") as empty:
-            started = Program(argv, Path(empty), environment, input=stdin, executable=program, may_leave=True)
+        with open_temporary_folder("command") as empty:
+            started = Program(argv, empty, environment, input=stdin, executable=program, may_leave=True)
             find_reason = end_at(seconds, clock.monotonic)
             ending = run_program(started, output.take_text, find_reason, output.take_errors)
     except (OSError, ValueError) as error:

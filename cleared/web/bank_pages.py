@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from datetime import date
@@ -16,6 +15,7 @@ from starlette.responses import Response
 
 from cleared.base.errors import ClearedError, PolicyError, UsageError
 from cleared.base.short_text import parse_count, quote_name
+from cleared.base.temporary_folders import open_temporary_folder
 from cleared.books.bank_files import ImportFileError
 from cleared.books.bank_files.cell_values import DATE_FORMATS
 from cleared.books.bank_files.file_reading import detect_format
@@ -173,8 +173,8 @@ def _import_file(page: PageRequest, path: Path) -> str:
 
 @contextmanager
 def _placed(file: UnknownFile) -> Iterator[Path]:
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / file.name
+    with open_temporary_folder("upload") as folder:
+        path = folder / file.name
         path.write_bytes(file.data)
         yield path
 

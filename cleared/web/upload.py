@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import hashlib
-import tempfile
 from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Final
 from urllib.parse import quote, urlencode
@@ -14,6 +14,7 @@ from starlette.responses import Response
 from cleared.base.errors import ClearedError, UsageError
 from cleared.base.safe_names import require_safe_name
 from cleared.base.short_text import list_first, quote_name
+from cleared.base.temporary_folders import open_temporary_folder
 from cleared.base.terminal import count_noun
 from cleared.books.books_domain import PAGE_ACTOR
 from cleared.books.decisions.bank_adding import is_describable
@@ -44,12 +45,13 @@ def take_files(page: PageRequest) -> Response:
     if not uploads:
         raise UsageError("no file was chosen", remedy="Choose a bank file.")
     limit = host.config.import_.max_bytes
-    folder = tempfile.TemporaryDirectory()
+    kept = ExitStack()
+    folder = kept.enter_context(open_temporary_folder("upload"))
     try:
         sources: list[Path] = []
         for number, upload in enumerate(uploads):
             name = require_safe_name(Path(upload.filename or "").name, "file")
-            path = Path(folder.name) / str(number) / name
+            path = folder / str(number) / name
             path.parent.mkdir()
             data = upload.file.read(limit + 1)
             if len(data) > limit:
@@ -61,13 +63,13 @@ def take_files(page: PageRequest) -> Response:
 
         def recognise(work: Work) -> Finish:
             receipts = [path for path in sources if way == "receipt" or path.suffix.lower() in RECEIPT_ENDINGS]
-            with folder:
+            with kept:
                 handed, left = sort_files([p for p in sources if p not in receipts], host.config, host.decimal_places)
                 unknown, lost = _keep_unknown_files(page, host, left)
                 names = copy_to_drop_folder(host.root, host.layout.import_dir, handed)
                 filed, lines = _keep_receipts(host, receipts)
-            kept = {each.name for each in unknown}  # their own page says what is to be known
-            lines += [Said(file.describe(), ok=False) for file in left if file.source.name not in kept]
+            asked = {each.name for each in unknown}  # their own page says what is to be known
+            lines += [Said(file.describe(), ok=False) for file in left if file.source.name not in asked]
             lines += [Said(_describe_lost(lost), ok=False)] if lost else []
             if names:
                 shown = list_first(list(map(quote_name, names)), _NAMED)
@@ -83,7 +85,7 @@ def take_files(page: PageRequest) -> Response:
 
         work = page.site.work.begin(f"Looking at {', '.join(path.name for path in sources)[:100]}", recognise)
     except BaseException:
-        folder.cleanup()
+        kept.close()
         raise
     return answer_when_done(page, work)
 

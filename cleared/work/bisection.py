@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 import sys
-import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -19,6 +18,7 @@ from msgspec.structs import asdict
 
 from cleared.base.errors import PolicyError, UsageError
 from cleared.base.safe_files import write_atomic
+from cleared.base.temporary_folders import open_temporary_folder
 from cleared.changes.audit.commit_origins import CommitOrigins
 from cleared.changes.host import Host
 from cleared.changes.line_worth import COUNTING
@@ -187,11 +187,11 @@ def _describe(host: Host, repo: Repository, commit: history.CommitInfo, says: st
 def _open_check(host: Host, repo: Repository, end: str, check: Sequence[str], seconds: float) -> Iterator[Judge]:
     """What judges a commit."""
     if list(check) == [RECORDS]:
-        with tempfile.TemporaryDirectory(prefix="cleared-bisect-") as empty:
-            yield lambda commit: _check_records(host, Snapshot(repo, commit), Path(empty))
+        with open_temporary_folder("bisect") as empty:
+            yield lambda commit: _check_records(host, Snapshot(repo, commit), empty)
         return
-    with tempfile.TemporaryDirectory(prefix="cleared-bisect-") as name:
-        folder = Path(name).resolve()
+    with open_temporary_folder("bisect") as made:
+        folder = made.resolve()
         clone, scratch = folder / "workspace", folder / "home"
         scratch.mkdir()
         copy_history(repo, end, clone)

@@ -13,6 +13,8 @@ from scripted_model import KEY, script_change, use_provider, write_file
 from cleared.cli.options import open_host
 from cleared.gate.proposals.improving import improve_agents
 
+pytestmark = pytest.mark.slow
+
 PATH = "agents/ingest.py"
 BLUEBIRD = "BLUEBIRD HOLDINGS (money out, from 20, up to 200) → 5040"
 

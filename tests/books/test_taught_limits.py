@@ -17,6 +17,8 @@ from cleared.books.teaching.row_limits import NO_LIMITS, RowLimits
 from cleared.books.teaching.vendor_table import VendorRow, find_vendor_table, teach_row
 from cleared.sandbox.source_edits import remove_item
 
+pytestmark = pytest.mark.slow
+
 ZELLE = chase(
     ("02/03/2025", "ZELLE TO BOB", "-100.00"),
     ("02/04/2025", "ZELLE FROM BIG CLIENT", "5000.00"),

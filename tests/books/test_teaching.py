@@ -18,6 +18,8 @@ from cleared.books.teaching.vendor_table import (
     teach_row,
 )
 
+pytestmark = pytest.mark.slow
+
 FIRST_INGEST = Path(__file__).parent.parent / "workspace/first_ingest.txt"
 
 

@@ -18,9 +18,9 @@ from zlib import crc32
 
 import pytest
 
-TURNS = 6
+TURNS = 8
 _ROW = re.compile(r"\b[A-N][1-9]\d?\b")
-_ROW_IN_NAME = re.compile(r"_[a-n][1-9]\d?(?=_|$)")
+_ROW_IN_NAME = re.compile(r"_[a-nA-N][1-9]\d?(?=_|$)")
 
 
 def choose_turn(root: Path) -> int:

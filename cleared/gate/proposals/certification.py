@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import sys
-import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
@@ -19,6 +18,7 @@ from msgspec.structs import asdict
 from cleared.base.clock import format_iso
 from cleared.base.errors import CheckFailed, Place, PolicyError, UsageError
 from cleared.base.programs import search_path
+from cleared.base.temporary_folders import open_temporary_folder
 from cleared.changes import commit_messages
 from cleared.changes.decisions.decision_context import Decision, DecisionContext, commit_decision, require_commit
 from cleared.changes.host import Host
@@ -65,8 +65,8 @@ def certify_agent(host: Host, name: str) -> Certified:
     """
     refuse_in_job()
     unlock_own_key(host.root)
-    with tempfile.TemporaryDirectory(prefix="cleared-certify-") as folder:
-        order = _prepare(host, name, Path(folder))
+    with open_temporary_folder("certify") as folder:
+        order = _prepare(host, name, folder)
         told = _run_sweep(order)
     if told.get("differing"):
         shown = "\n".join(f"  {each}" for each in told["differing"])

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
 from msgspec import Struct
 
 from cleared.base.errors import WorkspaceError
-from cleared.base.tree_removal import remove_tree
+from cleared.base.temporary_folders import open_temporary_folder
 from cleared.changes.host import Host
 from cleared.jobs.forbidden_files import ForbiddenFiles
 from cleared.jobs.signing import KEY_NAME, JobSigner
@@ -91,25 +89,22 @@ def run_fenced(
     """
     if not (cleared_home() / KEY_NAME).exists():
         JobSigner(host.layout.state_dir)  # on this key it is tested that the fence is in force
-    scratch = Path(tempfile.mkdtemp(prefix="cleared-task-"))
-    fence = job_fence(ForbiddenFiles(folder.resolve()), reads, [folder, scratch], [], trust=False, root=host.root)
     output = BoundedOutput(MAX_OUTPUT)
-    try:
-        fence = require_walls(fence, host.config.sandbox.confine)
-        program = Program(
-            argv,
-            folder,
-            make_bare_environment(name, scratch) | dict(environment or {}),
-            fence,
-            input_text.encode("utf-8"),
-        )
-        is_over = end_at(seconds)
-        ending = run_kept(program, output.add, lambda: _STOPPED if should_stop() else is_over())
-    except (ConfinementUnavailable, OSError) as error:
-        raise WorkspaceError(f"the command cannot be started: {error}") from None
-    finally:
-        with suppress(OSError):
-            remove_tree(scratch)
+    with open_temporary_folder("task") as scratch:
+        fence = job_fence(ForbiddenFiles(folder.resolve()), reads, [folder, scratch], [], trust=False, root=host.root)
+        try:
+            fence = require_walls(fence, host.config.sandbox.confine)
+            program = Program(
+                argv,
+                folder,
+                make_bare_environment(name, scratch) | dict(environment or {}),
+                fence,
+                input_text.encode("utf-8"),
+            )
+            is_over = end_at(seconds)
+            ending = run_kept(program, output.add, lambda: _STOPPED if should_stop() else is_over())
+        except (ConfinementUnavailable, OSError) as error:
+            raise WorkspaceError(f"the command cannot be started: {error}") from None
     if ending.reason == _STOPPED:
         raise KeyboardInterrupt
     if fence is None:
