@@ -99,6 +99,11 @@ def _print_reconciliation(data: dict[str, Any]) -> None:
     for card in data["asked"]:
         print_line(f"Both amounts of a row are booked until its card is answered (cleared queue show {card['id']}):")
         print_line(f"  {escape_text(card['title'])}")
+    for card in data["foreign"]:
+        print_line(
+            f"The bank's balance has in it what a row in another currency cost (cleared queue show {card['id']}):"
+        )
+        print_line(f"  {escape_text(card['title'])}")
     for gap in data["gaps"]:
         wrong = f", or the opening balance {gap['opening']} is wrong" if gap["opening"] else ""
         print_line(f"Between {gap['after']} and {gap['through']} lines of {gap['missing']} in all never came{wrong}.")

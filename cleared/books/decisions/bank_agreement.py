@@ -10,7 +10,7 @@ from typing import Any
 from cleared.base import money
 from cleared.base.errors import ClearedError, Place, UsageError
 from cleared.base.json_values import to_json
-from cleared.books.card_kinds import REVISION
+from cleared.books.card_kinds import LINE, REVISION
 from cleared.books.decisions.bank_standing import read_bank_standing
 from cleared.books.decisions.reconciling import read_facts
 from cleared.books.index.journal_index import open_index
@@ -23,6 +23,7 @@ from cleared.books.ledger.reconciliation import (
 from cleared.books.ledger.staged_bank_lines import BankBook
 from cleared.books.queries import open_committed_books
 from cleared.books.staged_books import journal_bounds
+from cleared.cards.card import Card
 from cleared.changes.committed_cards import read_cards
 from cleared.changes.host import Host
 from cleared.domains.domain import Standing
@@ -47,24 +48,27 @@ def read_reconciliation(host: Host, account: int, day: date, balance: str) -> di
         info = books.chart.find_account(account)
         index = open_index(host.layout, snapshot, host.decimal_places)
         found = reconcile_account(read_facts(host, index, bank, account), day, stated)
-        asked = _list_revisions(host, snapshot, bank, names) if found.difference else []
+        cards = _list_row_cards(host, snapshot, bank, names) if found.difference else []
     return {
         "account_id": account,
         "account_name": info.account_name if info else "",
-        "asked": asked,
+        "asked": [{"id": card.id, "title": card.title} for card in cards if card.kind == REVISION.name],
+        "foreign": [
+            {"id": card.id, "title": card.title}
+            for card in cards
+            if card.details.get("currency") and str(card.details["date"]) <= day.isoformat()
+        ],
         **_reconciliation_data(found, is_shared=len(names) > 1),
     }
 
 
-def _list_revisions(host: Host, snapshot: Snapshot, bank: BankBook, names: Collection[str]) -> list[dict[str, str]]:
-    """The open cards that ask which of two amounts of a bank's row counts: both are in the books until then."""
-    cards = read_cards(host, snapshot).list_open(REVISION.name)
+def _list_row_cards(host: Host, snapshot: Snapshot, bank: BankBook, names: Collection[str]) -> list[Card]:
+    """The open cards about rows of these accounts that the books do not hold as the bank does: which of two amounts
+    counts, both of which are in the books until then, and what is to become of a row that waits."""
+    known = read_cards(host, snapshot)
+    cards = [*known.list_open(REVISION.name), *known.list_open(LINE.name)]
     lines = [bank.find_line(str(card.details.get("line", ""))) for card in cards]
-    return [
-        {"id": card.id, "title": card.title}
-        for card, line in zip(cards, lines, strict=True)
-        if line is not None and line[0] in names
-    ]
+    return [card for card, line in zip(cards, lines, strict=True) if line is not None and line[0] in names]
 
 
 def parse_balance(host: Host, text: str, field: str = "balance") -> Decimal:
