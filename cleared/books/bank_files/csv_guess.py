@@ -205,7 +205,8 @@ def _guess_fees(
     """A column of fees: whether the amounts have them in already, or the bank took them beside. The running balance
     shows which; where it does not, a person says."""
     columns = values["columns"]
-    heads = [columns["fee"]] if "fee" in columns else [n for n in cells if n.strip().casefold() in FEES]
+    free = (name for name in cells if name not in columns.values())
+    heads = [columns["fee"]] if "fee" in columns else [name for name in free if name.strip().casefold() in FEES]
     parse = _make_parser(values, known)
     try:
         fees = [parse(cell or "0", 4) for cell in cells[heads[0]]] if heads else []
@@ -213,14 +214,14 @@ def _guess_fees(
         balances = [parse(cell or "0", 4) for cell in cells.get(columns.get("balance", ""), [])]
     except ValueError:
         return
-    if not any(fees):
+    asked = known.get("fee")
+    if not any(fees) or not amounts or asked == "within" or (not asked and _follow(balances, amounts, 1)):
         return
-    asked, sums = known.get("fee"), {}
-    for fee_sign, sign in (("inverted", -1), ("as_is", 1)):
-        sums[fee_sign] = [amount + sign * fee for amount, fee in zip(amounts, fees, strict=True)]
-    shown = [fee_sign for fee_sign, whole in sums.items() if _follow(balances, whole, 1)]
-    if asked == "within" or (not asked and _follow(balances, amounts, 1)):
-        return
+    shown = [
+        fee_sign
+        for fee_sign, sign in (("inverted", -1), ("as_is", 1))
+        if _follow(balances, [amount + sign * fee for amount, fee in zip(amounts, fees, strict=True)], 1)
+    ]
     if asked == "on_top" or shown:
         by_sign = "inverted" if sum(fees) > 0 else "as_is"
         columns["fee"] = heads[0]
@@ -241,11 +242,11 @@ def _make_parser(values: Mapping[str, Any], known: Mapping[str, Any]) -> Callabl
 def _read_amounts(
     cells: Mapping[str, list[str]], values: Mapping[str, Any], parse: Callable[[str, int], Decimal]
 ) -> Iterable[Decimal]:
-    """What each row moved, beside fees. Raises ``ValueError`` where a cell is no number."""
+    """What each row moved, beside fees; none where no column says it. Raises ``ValueError`` for what is no number."""
     columns = values["columns"]
     if "amount" in columns:
         sign = -1 if values.get("sign") == "inverted" else 1
-        return (sign * parse(cell, 4) for cell in cells[columns["amount"]])
+        return (sign * parse(cell or "0", 4) for cell in cells[columns["amount"]])
     sides = [cells[columns[field]] for field in ("credit", "debit") if field in columns]
     if len(sides) < 2:
         return ()

@@ -106,6 +106,18 @@ def test_a_fee_that_no_balance_shows_is_asked_about(
     ws.in_order()
 
 
+def test_a_column_that_is_taken_for_the_amount_is_no_fee_beside_it() -> None:
+    guess = guess_profile(b"Date,Text,Fee\n2025-01-03,A,-1.00\n2025-01-04,B,-2.00\n", {})
+    assert guess.values["columns"]["amount"] == "Fee" and guess.questions == {}
+
+
+@pytest.mark.parametrize("said", [{"debit": "Spent"}, {"debit": "Spent", "fee": "Fee"}])
+def test_a_fee_beside_one_side_alone_leaves_the_question_of_the_other(said: dict[str, str]) -> None:
+    """It was a traceback."""
+    data = b"Date,Text,Spent,Fee\n2025-01-03,A,3.00,1.00\n2025-01-04,B,4.00,2.00\n"
+    assert list(guess_profile(data, {"columns": said}).questions) == ["--column"]
+
+
 def test_a_fee_is_read_with_the_decimal_mark_that_was_said() -> None:
     data = b"Date;Text;Amount;Fee;Balance\n2025-01-03;A;-1,000;0,000;9,000\n2025-01-04;B;-2,000;1,000;6,000\n"
     assert guess_profile(data, {"decimal": ","}).values["fee"] == "on_top"
