@@ -46,26 +46,17 @@ def open_temporary_folder(purpose: str) -> Iterator[Path]:
 @cache
 def _remove_abandoned_folders(parent: str) -> None:
     """Once for each process and folder for temporary files, as that may have very many entries."""
-    for folder in _list_folders(parent):
+    for folder in Path(parent).glob(f"{_PREFIX}*"):
         with _lock_folder(folder, waits=False) as is_ours:
             if is_ours:
                 with contextlib.suppress(OSError):
                     remove_tree(folder)
 
 
-def _list_folders(parent: str) -> list[Path]:
-    if sys.platform == "win32":
-        return []
-    with contextlib.suppress(OSError), os.scandir(parent) as entries:
-        ours = [entry for entry in entries if entry.name.startswith(_PREFIX)]
-        return sorted(Path(each.path) for each in ours if each.stat(follow_symlinks=False).st_uid == os.getuid())
-    return []
-
-
 @contextlib.contextmanager
 def _lock_folder(folder: Path, *, waits: bool) -> Iterator[bool]:
-    """Hold the lock of a folder: whether it is held, and the folder still there. Where the file system knows no locks,
-    the one who ``waits`` has it, and nobody else."""
+    """Hold the lock of a folder of this user: whether it is held, and the folder still there. Where the file system
+    knows no locks, the one who ``waits`` has it, and nobody else."""
     assert sys.platform != "win32"
     import fcntl
 
@@ -80,6 +71,6 @@ def _lock_folder(folder: Path, *, waits: bool) -> Iterator[bool]:
         except OSError:
             yield waits
             return
-        yield folder.exists()
+        yield folder.exists() and os.fstat(descriptor).st_uid == os.getuid()
     finally:
         os.close(descriptor)
