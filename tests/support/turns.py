@@ -30,12 +30,9 @@ def choose_turn(root: Path) -> int:
     return int(done.stdout, 16) % TURNS if done.returncode == 0 else 0
 
 
-def find_rows(test: pytest.Item) -> frozenset[str]:
-    """The checklist rows that a test names itself: what its file says of all is not enough."""
-    function = getattr(test, "function", None)
-    name = getattr(test, "originalname", None) or test.name
-    rows = _ROW.findall(getattr(function, "__doc__", None) or "")
-    return frozenset(rows) | {each[1:].upper() for each in _ROW_IN_NAME.findall(name)}
+def find_rows(name: str, docstring: str | None) -> set[str]:
+    """The checklist rows that a test function names itself: what its file says of all is not enough."""
+    return {*_ROW.findall(docstring or ""), *(each[1:].upper() for each in _ROW_IN_NAME.findall(name))}
 
 
 def _needs_fixtures(test: pytest.Item) -> bool:
@@ -52,7 +49,8 @@ def find_turn_tests(tests: Sequence[pytest.Item], turn: int) -> set[pytest.Item]
     chosen: set[pytest.Item] = set()
     for name, cases in by_function.items():
         rank = crc32(name.encode()) + turn  # not all tests begin with their first case, nor are slow ones slow at once
-        if cases[0].get_closest_marker("slow") is not None and not find_rows(cases[0]):
+        is_of_row = find_rows(cases[0].name.partition("[")[0], getattr(cases[0].obj, "__doc__", None))
+        if cases[0].get_closest_marker("slow") is not None and not is_of_row:
             chosen.update(cases[rank % TURNS :: TURNS])
         elif _needs_fixtures(cases[0]):
             chosen.update(cases[rank % min(TURNS, len(cases)) :: TURNS])
