@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from datetime import datetime
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 from zoneinfo import ZoneInfo
 
 from cleared.base.clock import format_iso
@@ -36,6 +36,8 @@ from cleared.trust.approval_record import CASES, CONFIG, WORKSPACE, record_folde
 from cleared.trust.device_signing import make_token
 from cleared.workspace.sealed_files import SealedFiles
 
+_KNOWN_VERSION: Final = b"2"
+
 _reported_temporaries: set[tuple[str, str]] = set()
 """Workspaces and committed temporary files that this process has told of."""
 
@@ -51,21 +53,31 @@ def refuse_changed_files(host: Host, snapshot: Snapshot, agent: str | None = Non
     ``agent``: the agent that is about to run. Of all approvals only its own are compared then, and those that all runs
     share.
     """
-    known = KnownFiles(SealedFiles(host.layout.state_dir, b"1"))
+    known = open_known_files(host)
     refuse_differences(managed_differences(host, snapshot, agent, known))
     known.save()
 
 
+def open_known_files(host: Host, *, in_turns: bool = False) -> KnownFiles:
+    """Which files of the workspace were read before. ``in_turns``: some of them are to be read again."""
+    return KnownFiles(SealedFiles(host.layout.state_dir, _KNOWN_VERSION), in_turns=in_turns)
+
+
 @contextmanager
-def compare_with_commit(host: Host, what: str) -> Iterator[tuple[Repository, Snapshot, list[Difference]]]:
+def compare_with_commit(
+    host: Host, what: str, known: KnownFiles | None = None
+) -> Iterator[tuple[Repository, Snapshot, list[Difference]]]:
     """The last commit, and how the managed files differ from it. ``what`` names the caller, in messages to others.
+    ``known``: files that need not be read again.
 
     Beside a run, commit and files are not of one moment: a difference is looked at again under the writer lock. Raises
     ``BusyError`` where the lock is not free in time.
     """
     with host.open_for_reading() as repo:
         snapshot = Snapshot(repo, repo.read_head())
-        if not managed_differences(host, snapshot):
+        if not managed_differences(host, snapshot, known=known):
+            if known is not None:
+                known.save()
             yield repo, snapshot, []
             return
     with host.open_unchanging(what) as repo:

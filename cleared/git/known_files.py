@@ -1,14 +1,17 @@
-"""Files of the working tree whose content was read before: a run or decision reads those that changed since.
+"""Files of the working tree whose content was read before: what compares them with a commit reads those that changed.
 
 Whatever is done to a file gives it a new time of change (ctime), which no program sets. A file that was read within
-seconds of its last change is read again, as a second change may have the same time. A check reads every file.
+seconds of its last change is read again, as a second change may have the same time. What rots on a disk changes without
+a time: so a check reads an eighth of the files again, and ``doctor`` all of them.
 """
 
 from __future__ import annotations
 
-import json
 import os
-from typing import Final
+from itertools import islice
+from typing import Final, TypeVar
+
+import msgspec
 
 from cleared.base.clock import SystemClock
 from cleared.workspace.sealed_files import SealedFiles
@@ -17,38 +20,55 @@ _NAME: Final = "files"
 _SETTLED_SECONDS: Final = 3
 _WORTH: Final = 16
 """Files that were read, from which on what is known of them is written."""
+_TURNS: Final = 8
 
-_State = tuple[int, ...]
+_T = TypeVar("_T")
+
+FileState = tuple[int, ...]
+"""What is otherwise once a file was changed."""
 
 
 class KnownFiles:
-    """The blob ids of files by their paths. ``sealed``: where they are kept."""
+    """The blob ids of files by their paths. ``sealed``: where they are kept. ``in_turns``: those that were read longest
+    ago, an eighth of all, are read again."""
 
-    def __init__(self, sealed: SealedFiles) -> None:
+    def __init__(self, sealed: SealedFiles, *, in_turns: bool = False) -> None:
         self._sealed = sealed
         data = sealed.read(_NAME)
-        self._known: dict[str, tuple[_State, str]] = {}
-        for path, (state, oid) in json.loads(data).items() if data is not None else ():
-            self._known[path] = tuple(state), oid
-        self._settled = (SystemClock().now().timestamp() - _SETTLED_SECONDS) * 1e9
+        known = msgspec.msgpack.decode(data, type=dict[str, tuple[FileState, str]]) if data is not None else {}
+        self._known = skip_turn(known) if in_turns else known
+        self._worth = 1 if in_turns else _WORTH
         self._noted = 0
 
     def find_id(self, path: str, status: os.stat_result) -> str | None:
         """What was read from a file that has not changed since."""
         state, oid = self._known.get(path, ((), None))
-        return oid if state == _state_of(status) else None
+        return oid if state == describe_state(status) else None
 
     def note_id(self, path: str, status: os.stat_result, oid: str) -> None:
         """Remember what was read. ``status``: of the file before it was."""
-        if max(status.st_ctime_ns, status.st_mtime_ns) < self._settled:
-            self._known[path] = _state_of(status), oid
+        if is_settled(status):
+            self._known.pop(path, None)  # what was read last stands at the end
+            self._known[path] = describe_state(status), oid
             self._noted += 1
 
     def save(self) -> None:
         """Keep it for the next process, where that is worth it."""
-        if self._noted >= _WORTH:
-            self._sealed.write(_NAME, json.dumps(self._known).encode("ascii"))
+        if self._noted >= self._worth:
+            self._sealed.write(_NAME, msgspec.msgpack.encode(self._known))
 
 
-def _state_of(status: os.stat_result) -> _State:
+def describe_state(status: os.stat_result) -> FileState:
+    """What tells a file from the same one after a change: inode, size and both times."""
     return status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns
+
+
+def is_settled(status: os.stat_result) -> bool:
+    """Whether a change of the file after this moment would have another time."""
+    settled = (SystemClock().now().timestamp() - _SETTLED_SECONDS) * 1e9
+    return max(status.st_ctime_ns, status.st_mtime_ns) < settled
+
+
+def skip_turn(known: dict[str, _T]) -> dict[str, _T]:
+    """All but the first eighth: what was read longest ago stands first, and is read again."""
+    return dict(islice(known.items(), -(-len(known) // _TURNS), None))

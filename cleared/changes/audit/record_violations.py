@@ -4,8 +4,8 @@ A commit whose books were right is recorded: the next check need not judge them 
 holds only while nothing has changed that such a check depends on: the commit (and with it all of the history), the
 commit that is remembered of the branch, where a shallow clone ends, the settings, whose signatures count here, and the
 program itself. Where only plain runs and decisions came since (``own_commits``), and all else is as it was, their
-commits alone are judged. Files are not trusted to it: what is in the working tree and in git's store is read, and
-compared with git's ids, each time.
+commits alone are judged. Files are not trusted to it: what is in the working tree and in git's store is compared with
+git's ids each time, and read where it is not known to be as it was read last.
 """
 
 from __future__ import annotations
@@ -25,11 +25,12 @@ from cleared.changes.decisions.signatures import had_reviewers
 from cleared.changes.host import Host
 from cleared.changes.line_worth import LineWorth
 from cleared.changes.record_sources import CommittedSource, WorkingSource
-from cleared.changes.session import compare_with_commit
+from cleared.changes.session import compare_with_commit, open_known_files
 from cleared.changes.unfinished_merge import explain_unfinished, find_collisions
 from cleared.domains.installed_domains import ManagedFiles, load_domains
 from cleared.domains.record_audit import RecordAudit, Violation
 from cleared.git import Repository, Snapshot, blob_id
+from cleared.git.known_objects import KnownObjects
 from cleared.trust.checkpoint import read_forgotten
 from cleared.trust.keys import own_public_key
 from cleared.trust.verification import Approvals
@@ -39,7 +40,7 @@ from cleared.workspace.settings.setting_keys import to_plain_values
 
 def find_violations(host: Host) -> list[Violation]:
     """Invariants, files that differ from HEAD, commits of unknown origin. Raises ``BusyError``."""
-    with compare_with_commit(host, "check") as (repo, snapshot, different):
+    with compare_with_commit(host, "check", open_known_files(host, in_turns=True)) as (repo, snapshot, different):
         if not different:
             return check_committed_records(host, repo, snapshot)
         committed = CommittedSource(snapshot)
@@ -141,7 +142,7 @@ def is_known_right(host: Host, repo: Repository, snapshot: Snapshot) -> bool:
     """
     files = SealedFiles(host.layout.state_dir, _program_version())
     known = files.read(_NAME)
-    return known is not None and known == describe_check(host, repo, snapshot) and _can_read(host, snapshot)
+    return known is not None and known == describe_check(host, repo, snapshot) and _can_read(host, repo, snapshot)
 
 
 def remember_right(host: Host, description: bytes) -> None:
@@ -206,16 +207,21 @@ def _remember_judged(host: Host, repo: Repository, snapshot: Snapshot) -> None:
         files.write(_JUDGED, digest + f" {snapshot.commit}".encode("ascii"))
 
 
-def _can_read(host: Host, snapshot: Snapshot) -> bool:
+def _can_read(host: Host, repo: Repository, snapshot: Snapshot) -> bool:
     """Whether git's store has each managed file of the commit, with just the content that its id names."""
     oids: dict[str, None] = {}
     for prefix in ManagedFiles(host.layout).folders:
         oids |= dict.fromkeys(oid for mode, oid in snapshot.list_entries(prefix).values() if mode.startswith("100"))
+    known = KnownObjects(repo, SealedFiles(host.layout.state_dir, _program_version()))
+    unread = known.find_unknown(list(oids))
     try:
-        contents = snapshot.read_blobs(list(oids))
-        return all(blob_id(content, snapshot.hash_name) == oid for oid, content in zip(oids, contents, strict=True))
+        contents = snapshot.read_blobs(unread)
+        is_right = all(blob_id(data, snapshot.hash_name) == oid for oid, data in zip(unread, contents, strict=True))
     except WorkspaceError:
         return False
+    if is_right:
+        known.note_right(unread)
+    return is_right
 
 
 def _digest_file(repo: Repository, name: str) -> str:

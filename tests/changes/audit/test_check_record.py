@@ -9,13 +9,15 @@ from pathlib import Path
 import pytest
 from harness import Workspace
 
+from cleared.git import Snapshot, known_files, known_objects
 from cleared.workspace.location import cleared_home
 
 
 @pytest.fixture
-def right(posted: Workspace) -> Workspace:
-    """Books that were checked, and found right."""
-    assert posted("check").code == 0
+def right(posted: Workspace, monkeypatch: pytest.MonkeyPatch) -> Workspace:
+    """Books that were checked, and found right; twice, so that it is known what was read."""
+    monkeypatch.setattr(known_files, "_SETTLED_SECONDS", 0)
+    assert [posted("check").code for _ in range(2)] == [0, 0]
     return posted
 
 
@@ -102,11 +104,35 @@ def add_untracked_journal(ws: Workspace) -> None:
     ws.put("books/2025/02/journal.csv", ws.read(JOURNAL))
 
 
-def damage_object(ws: Workspace) -> None:
+def find_object(ws: Workspace) -> Path:
     oid = ws.git("rev-parse", f"HEAD:{JOURNAL}").strip()
-    file = ws.root / ".git/objects" / oid[:2] / oid[2:]
+    return ws.root / ".git/objects" / oid[:2] / oid[2:]
+
+
+def damage_object(ws: Workspace) -> None:
+    file = find_object(ws)
     file.chmod(0o644)
     file.write_bytes(file.read_bytes()[:40])
+
+
+def damage_pack(ws: Workspace) -> None:
+    ws.git("gc", "-q")
+    assert [ws("check").code for _ in range(2)] == [0, 0]
+    (pack,) = (ws.root / ".git/objects/pack").glob("*.pack")
+    pack.chmod(0o644)
+    rot(pack, len(pack.read_bytes()) // 2)
+
+
+def lose_object(ws: Workspace) -> None:
+    find_object(ws).unlink()
+
+
+def rot(file: Path, at: int) -> None:
+    """Change some bytes in place."""
+    file.chmod(0o644)
+    with file.open("r+b") as opened:
+        opened.seek(at)
+        opened.write(b"ROTTEN")
 
 
 def forget_pin(ws: Workspace) -> None:
@@ -133,6 +159,8 @@ def plant_record(ws: Workspace) -> None:
         change_currency,
         add_untracked_journal,
         damage_object,
+        damage_pack,
+        lose_object,
         forget_pin,
         plant_record,
     ],
@@ -146,3 +174,34 @@ def test_whatever_changes_is_found_as_by_a_whole_check(right: Workspace, change:
     assert (known.code, known.out) == (whole.code, whole.out)
     if change not in (change_run_key, forget_pin, change_currency):
         assert whole.code != 0
+
+
+@pytest.mark.parametrize("where", ["tree", "store"])
+def test_what_rots_without_a_time_of_change_is_found_in_turn(
+    posted: Workspace, monkeypatch: pytest.MonkeyPatch, where: str
+) -> None:
+    """Each check reads an eighth again, and ``doctor`` all."""
+    monkeypatch.setattr(known_files, "_SETTLED_SECONDS", 0)
+    for module in (known_files, known_objects):
+        monkeypatch.setattr(module, "describe_state", lambda status: (status.st_ino, status.st_size))
+    assert [posted("check").code for _ in range(2)] == [0, 0]
+    rot(posted.root / JOURNAL if where == "tree" else find_object(posted), 20)
+    rows = posted("doctor", "--json").json["checks"]
+    failed = [row["name"] for row in rows if row["status"] == "fail"]
+    assert {"tree": "managed files", "store": "history"}[where] in failed
+    found = [posted("check").code for _ in range(known_files._TURNS)]
+    assert found == sorted(found)  # once found, it stays so
+    assert found[-1] == 1
+
+
+def test_an_unchanged_check_reads_an_eighth_of_old_books(right: Workspace, monkeypatch: pytest.MonkeyPatch) -> None:
+    read: list[str] = []
+    original = Snapshot.read_blobs
+    monkeypatch.setattr(Snapshot, "read_blobs", lambda self, oids: read.extend(oids) or original(self, oids))
+    right("check")
+    first = set(read)
+    read.clear()
+    right("check")
+    assert first
+    assert not first & set(read)
+    assert len(read) <= len(right.git("ls-files", "books", "accounts", "queue", "logs", "agents").split()) / 8 + 1
