@@ -358,6 +358,10 @@ def test_a_duplicate(posted: Workspace) -> None:
 def test_personal(posted: Workspace) -> None:
     posted.ok("queue", "reject", "2025-01-004", "--outcome", "personal", "--reason", "my own")
     assert balances(posted)[3200] == Decimal("4.50") and 5030 not in balances(posted)
+    with unchanged(posted):  # said again it is not written twice, with another reason neither
+        for reason in ("my own", "mine"):
+            again = posted("queue", "reject", "2025-01-004", "--outcome", "personal", "--reason", reason)
+            refused(again, 2, "2025-01-004 is personal already", "cleared why 2025-01-004")
     posted.in_order()
 
 

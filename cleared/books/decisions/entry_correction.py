@@ -186,7 +186,9 @@ def correct_entry(context: Context, entry_id: str, correction: Correction, by: s
     note = None if changed or moved else correction.note
     texts = list_amendments(entry, correction.counterparty, correction.tags, note)
     if not changed and not moved and not texts:
-        raise UsageError(f"{entry.entry_id} is like that already", remedy="Confirm it: cleared queue approve.")
+        waits = entry.status == "pending-review"
+        remedy = "Confirm it: cleared queue approve." if waits else f"See it: cleared why {entry.entry_id}."
+        raise UsageError(f"{entry.entry_id} is like that already", remedy=remedy)
     banks = set(books_of(context).ledger_accounts.values())
     same_bank = {a: v for a, v in _sum_by_account(before).items() if a in banks} == {
         a: v for a, v in _sum_by_account(after).items() if a in banks

@@ -114,8 +114,10 @@ def _reject_entry(case: DecisionCase, entry: Entry, reason: str, outcome: str | 
             remedy="--outcome duplicate --of ENTRY, --outcome personal (a draw), or --outcome suspense (it waits).",
         )
     if outcome == "personal":
-        draw = Correction(OWNER_DRAWS, note=reason)
-        result.added += [e.entry_id for e in correct_entry(context, entry.entry_id, draw, case.by).posted]
+        corrected = correct_entry(context, entry.entry_id, Correction(OWNER_DRAWS, note=reason), case.by)
+        if not corrected.reclassified and entry.status != "pending-review":
+            raise UsageError(f"{entry.entry_id} is personal already", remedy=f"See it: cleared why {entry.entry_id}.")
+        result.added += [e.entry_id for e in corrected.posted]
         context.log_action("reject", f"personal: {reason}", entry.entry_id)
         case.settle(f"personal: {reason}")
         return
