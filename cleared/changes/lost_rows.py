@@ -27,7 +27,7 @@ from cleared.changes.change_digests import CARDS, DECISIONS, CommittedRows, Row,
 from cleared.changes.wrong_merges import find_wrong_merge
 from cleared.domains.record_audit import RowKind
 from cleared.git import Repository, Snapshot, find_ancestor, history, parse_parents
-from cleared.git.shared_history import list_beginnings
+from cleared.git.history import list_beginnings
 from cleared.trust.checkpoint import SeenBranch, begin_checkpoint, read_checkpoint, write_checkpoint
 from cleared.workspace.location import Layout
 

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from datetime import datetime
 from functools import partial
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 from zoneinfo import ZoneInfo
 
 from cleared.base.clock import format_iso
@@ -34,9 +34,6 @@ from cleared.primitives.loop_jobs import WorkspaceLoop
 from cleared.primitives.watched_files import WatchedFiles
 from cleared.trust.approval_record import CASES, CONFIG, WORKSPACE, record_folder
 from cleared.trust.device_signing import make_token
-from cleared.workspace.sealed_files import SealedFiles
-
-_KNOWN_VERSION: Final = b"2"
 
 _reported_temporaries: set[tuple[str, str]] = set()
 """Workspaces and committed temporary files that this process has told of."""
@@ -53,14 +50,9 @@ def refuse_changed_files(host: Host, snapshot: Snapshot, agent: str | None = Non
     ``agent``: the agent that is about to run. Of all approvals only its own are compared then, and those that all runs
     share.
     """
-    known = open_known_files(host)
+    known = KnownFiles(host.layout.state_dir)
     refuse_differences(managed_differences(host, snapshot, agent, known))
     known.save()
-
-
-def open_known_files(host: Host, *, in_turns: bool = False) -> KnownFiles:
-    """Which files of the workspace were read before. ``in_turns``: some of them are to be read again."""
-    return KnownFiles(SealedFiles(host.layout.state_dir, _KNOWN_VERSION), in_turns=in_turns)
 
 
 @contextmanager

@@ -5,7 +5,6 @@ whether git has the whole history, undamaged, its records in order, and anything
 from __future__ import annotations
 
 import os
-import shlex
 import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -288,12 +287,8 @@ def check_history(host: Host) -> Row:
     named = [path or f"object {oid[:10]}" for oid, path in damaged.objects.items()]
     shown = f"{', '.join(named[:5])}{' …' if len(named) > 5 else ''}" if named else damaged.git_messages[0]
     detail = f"damaged or missing: {shown}"
-    if named and len(damaged.repairable) == len(named):
-        commands = [
-            f"rm -f {shlex.quote(os.fspath(file))} && git hash-object -w --no-filters {shlex.quote(path)}"
-            for path, file in damaged.repairable.items()
-        ]
-        return Row(NAME, "fail", detail, "The working tree has it: " + "; ".join(commands))
+    if damaged.remedy:
+        return Row(NAME, "fail", detail, f"The working tree has it: {damaged.remedy}")
     return Row(
         NAME,
         "fail",

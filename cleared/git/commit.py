@@ -39,7 +39,7 @@ from cleared.git.git_process import GitFailed
 from cleared.git.index import Damaged, IndexLock
 from cleared.git.made_commits import hold_interrupts, note_commit, write_command_note
 from cleared.git.object_reader import TreeEntry, blob_id
-from cleared.git.object_writer import LooseObjects, build_tree
+from cleared.git.object_writer import NewObjects, build_tree
 from cleared.git.recovery import (
     OnStep,
     end_intent,
@@ -196,7 +196,7 @@ class _Commit:
     def start(self) -> None:
         """Where git will move the branch, start it: it is ready by the time the objects are written."""
         self._move = self._start_move()
-        self._objects = self._stack.enter_context(LooseObjects(self._repo))
+        self._objects = self._stack.enter_context(NewObjects(self._repo))
 
     def write_objects(self, report_step: OnStep) -> None:
         """Write the blobs, the trees and the commit; then the intent, which has the commit's id."""

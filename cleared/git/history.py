@@ -299,3 +299,26 @@ def find_ancestor(repo: Repository, commit: str, steps: int) -> str | None:
             return at
         at = parents[0]
     return at
+
+
+def list_beginnings(repo: Repository, head: str, known: str | None) -> list[str]:
+    """The commits without a parent that are in the history of ``head`` and not in that of ``known``; the ends of a
+    shallow clone are none."""
+    recent = read_recent_commits(repo, head, known)
+    if recent is not None:  # a straight line
+        return [recent[-1].id] if recent and known is None else []
+    return [each for each in list_ends(repo, head, known) if not parse_parents(repo.objects.read_object(each)[1])]
+
+
+def list_cut_commits(repo: Repository) -> frozenset[str]:
+    """Where a shallow clone ends: of these commits it is not known what was before."""
+    try:
+        return frozenset((repo.common_dir / "shallow").read_text(encoding="ascii", errors="replace").split())
+    except FileNotFoundError:
+        return frozenset()
+
+
+def list_ends(repo: Repository, head: str, known: str | None = None) -> list[str]:
+    """The commits without a parent that git finds in the history of ``head``, or of it but not of ``known``."""
+    without = [f"^{known}"] if known is not None else []
+    return repo.git.run("log", "--max-parents=0", "--format=%H", head, *without).decode("ascii").split()

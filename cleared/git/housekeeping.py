@@ -1,8 +1,8 @@
-"""Keeping git's store small: the loose objects of many commits become one pack, in the background.
+"""Keeping git's store small: the packs of many commits, and loose objects with them, become one in the background.
 
-A loose object is a whole file, of which the next commit's differs by a line: a pack holds it as that line. Packs are
-joined as they grow (``--geometric``), so that an object is packed anew about as often as their size doubles. No object
-is ever removed, nor any lock of git's taken: a person's git is not held up.
+Each commit has a pack of whole objects, which differ from those of the next by a line: joined they are kept as that
+line. Packs are joined as they grow (``--geometric``), so that an object is packed anew about as often as their size
+doubles. No object is ever removed, nor any lock of git's taken: a person's git is not held up.
 """
 
 from __future__ import annotations
@@ -17,16 +17,14 @@ from cleared.base.clock import SystemClock
 from cleared.base.errors import WorkspaceError
 from cleared.git.repository import Repository
 
-_SAMPLE: Final = ("17", "5a", "a3", "e1", "0c", "38", "7d", "c6")
-"""Of the 256 folders of loose objects: git spreads these evenly."""
-_MANY: Final = 16
-"""Loose objects in these from which they are packed: 512 in all, those of some forty commits."""
+_MANY: Final = 24
+"""Packs from which they are joined. From 50 on git would do so itself, and wait for it."""
 _LARGE: Final = 2 << 20
-"""Bytes of all loose objects from which they are packed, where they are more than the packs have."""
+"""Bytes of all packs but the largest from which they are joined, where they are more than that has."""
 _FEWEST: Final = 3
-"""Objects in these from which their bytes say something of all: one large file alone is no reason."""
+"""Packs from which their bytes say something of all: one large file alone is no reason."""
 _PAUSE_SECONDS: Final = 5.0
-"""So long after packing began it is not begun again: what no branch names stays loose, however often it is tried."""
+"""So long after packing began it is not begun again, where git found nothing to join."""
 LOCK: Final = "cleared-repack.lock"
 """The file in git's folder that is locked while git packs."""
 REPACK: Final = ("repack", "-d", "-q", "--geometric=2", "--no-write-bitmap-index", "--threads=1")
@@ -34,19 +32,15 @@ REPACK: Final = ("repack", "-d", "-q", "--geometric=2", "--no-write-bitmap-index
 
 
 def start_packing_if_due(repo: Repository) -> bool:
-    """Start packing in the background where there are many loose objects. Returns whether it was started.
+    """Start packing in the background where there are many packs. Returns whether it was started.
 
     Never waits and never fails. Where the user has switched git's own packing off (``gc.auto=0``), nothing is done.
     """
-    objects = f"{repo.common_dir}{os.sep}objects"
-    sizes: dict[str, list[int]] = {}
-    for name in (*_SAMPLE, "pack"):
-        with suppress(OSError), os.scandir(f"{objects}{os.sep}{name}") as entries:
-            sizes[name] = [entry.stat().st_size for entry in entries]
-    packed = sum(sizes.pop("pack", ()))
-    loose = [size for folder in sizes.values() for size in folder]
-    is_large = len(loose) >= _FEWEST and sum(loose) * 256 // len(_SAMPLE) >= max(_LARGE, packed)
-    if len(loose) < _MANY and not is_large:
+    sizes: list[int] = []
+    with suppress(OSError), os.scandir(f"{repo.common_dir}{os.sep}objects{os.sep}pack") as entries:
+        sizes = sorted(entry.stat().st_size for entry in entries if entry.name.endswith(".pack"))
+    is_large = len(sizes) >= _FEWEST and sum(sizes[:-1]) >= max(_LARGE, sizes[-1])
+    if len(sizes) < _MANY and not is_large:
         return False
     with suppress(WorkspaceError, OSError):
         *values, _ = repo.git.run("config", "--get-all", "gc.auto").split()  # the last is that of our own call

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 from itertools import islice
+from pathlib import Path
 from typing import Final, TypeVar
 
 import msgspec
@@ -17,6 +18,7 @@ from cleared.base.clock import SystemClock
 from cleared.workspace.sealed_files import SealedFiles
 
 _NAME: Final = "files"
+_VERSION: Final = b"2"
 _SETTLED_SECONDS: Final = 3
 _WORTH: Final = 16
 """Files that were read, from which on what is known of them is written."""
@@ -29,12 +31,12 @@ FileState = tuple[int, ...]
 
 
 class KnownFiles:
-    """The blob ids of files by their paths. ``sealed``: where they are kept. ``in_turns``: those that were read longest
-    ago, an eighth of all, are read again."""
+    """The blob ids of files by their paths. ``state_dir``: where they are kept. ``in_turns``: those that were read
+    longest ago, an eighth of all, are read again."""
 
-    def __init__(self, sealed: SealedFiles, *, in_turns: bool = False) -> None:
-        self._sealed = sealed
-        data = sealed.read(_NAME)
+    def __init__(self, state_dir: Path, *, in_turns: bool = False) -> None:
+        self._sealed = SealedFiles(state_dir, _VERSION)
+        data = self._sealed.read(_NAME)
         known = msgspec.msgpack.decode(data, type=dict[str, tuple[FileState, str]]) if data is not None else {}
         self._known = skip_turn(known) if in_turns else known
         self._worth = 1 if in_turns else _WORTH

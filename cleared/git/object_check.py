@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
+import shlex
 import subprocess
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Final
 
@@ -15,16 +17,18 @@ from cleared.git.repository import Repository, Snapshot
 from cleared.git.sound_objects import is_known_sound, read_store, remember_sound
 
 _PROBLEM: Final = re.compile(r"(?:error|fatal|missing|broken|bad|corrupt)\b")
+_PACK_NAME: Final = re.compile(r"\bpack-[0-9a-f]+\.\w+")
 _OID: Final = re.compile(r"\b(?:[0-9a-f]{64}|[0-9a-f]{40})\b")
 
 
 class ObjectDamage(Struct, frozen=True):
     """``objects``: id of a damaged or missing object → its path in the last commit, or ``""``. ``git_messages``: what
-    git prints, line by line. ``repairable``: path → git's damaged file, where the working tree has the content."""
+    git prints, line by line. ``remedy``: the commands that mend it, where the working tree has all of them; or
+    ``""``."""
 
     objects: dict[str, str]
     git_messages: list[str]
-    repairable: dict[str, Path]
+    remedy: str
 
 
 def find_damaged_objects(repo: Repository, state_dir: Path | None = None) -> ObjectDamage | None:
@@ -45,18 +49,17 @@ def find_damaged_objects(repo: Repository, state_dir: Path | None = None) -> Obj
     ids = list(dict.fromkeys(oid for line in messages for oid in _OID.findall(_join_object_name(line))))
     paths = _object_paths(repo)
     objects = {oid: paths.get(oid, "") for oid in ids}
-    repairable = {
-        path: file for oid, path in objects.items() if (file := _repairable_file(repo, oid, path)) is not None
-    }
-    return ObjectDamage(objects, messages or [f"git fsck ended with {process.returncode}"], repairable)
+    remedy = _explain_mending(repo, objects.values()) if _has_all_content(repo, objects) else ""
+    return ObjectDamage(objects, messages or [f"git fsck ended with {process.returncode}"], remedy)
 
 
 def _join_object_name(line: str) -> str:
-    """The line with the file name of a loose object (two digits, a slash, the rest) as an id.
+    """The line with the file name of a loose object (two digits, a slash, the rest) as an id, and without packs' names,
+    which look like one.
 
     Where the content is another object's, git names the object only by its file.
     """
-    line = line.rpartition("found at:")[2]
+    line = _PACK_NAME.sub("", line.rpartition("found at:")[2])
     return re.sub(r"\bobjects/([0-9a-f]{2})/", r"objects/ \1", line)
 
 
@@ -68,10 +71,23 @@ def _object_paths(repo: Repository) -> dict[str, str]:
         return {}
 
 
-def _repairable_file(repo: Repository, oid: str, path: str) -> Path | None:
-    loose = repo.common_dir / "objects" / oid[:2] / oid[2:]
+def _has_all_content(repo: Repository, objects: Mapping[str, str]) -> bool:
+    """Whether the working tree has the content of each damaged object."""
     try:
-        same = bool(path) and blob_id((repo.root / path).read_bytes(), repo.hash_name) == oid
+        return bool(objects) and all(
+            path != "" and blob_id((repo.root / path).read_bytes(), repo.hash_name) == oid
+            for oid, path in objects.items()
+        )
     except OSError:
-        return None
-    return loose if same and loose.is_file() else None
+        return False
+
+
+def _explain_mending(repo: Repository, paths: Iterable[str]) -> str:
+    """The commands that write these files anew, beside the damage, and then all packs without it. Git stores nothing
+    that it takes to be there already, so they are written into a store of their own first."""
+    store, objects = (shlex.quote(str(repo.common_dir / name)) for name in ("mend", "objects"))
+    files = " ".join(map(shlex.quote, paths))
+    return (
+        f"mkdir -p {store} && GIT_OBJECT_DIRECTORY={store} git hash-object -w --no-filters -- {files} "
+        f"&& cp -Rf {store}/. {objects}/ && git repack -adfq && rm -rf {store}"
+    )

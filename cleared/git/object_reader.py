@@ -137,6 +137,11 @@ class ObjectReader:
             memory.objects[oid] = answer
             memory.size += size
 
+    def find_pack(self, oid: str) -> str | None:
+        """The name of the pack that has an object, of those of this repository itself."""
+        with self._lock:
+            return self._packs.find_pack(oid)
+
     def read_objects(self, oids: Sequence[str]) -> Iterator[tuple[str, bytes]]:
         """As ``read_object``, for many: many ids are sent at once, so that neither side waits for the other."""
         for at in range(0, len(oids), _BATCH):

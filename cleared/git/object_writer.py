@@ -1,13 +1,11 @@
-"""Writing git's objects: as loose files, by ourselves, which costs a fraction of a process.
+"""Writing git's objects: those of a commit as one pack, by ourselves, which costs a fraction of a process.
 
 Of trees only those on the way to a changed path are written. Nobody can see an object before a ref is moved.
 """
 
 from __future__ import annotations
 
-import os
 import secrets
-import zlib
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -17,93 +15,84 @@ from typing import Self
 from cleared.base.errors import WorkspaceError
 from cleared.base.safe_files import sync_files
 from cleared.git.object_reader import FOLDER_MODES, ObjectReader, TreeEntry, hash_object
+from cleared.git.pack_writer import write_pack
 from cleared.git.repository import Repository
 
 #: How often an object that a ``git gc`` took away is written again.
 _RETRIES = 9
 
 
-class LooseObjects:
-    """Writes objects into ``objects/``; they are there after ``flush``, and durably after ``sync_names``. Raises
-    ``OSError``.
+class NewObjects:
+    """Writes objects as one pack; they are there after ``flush``, and durably after ``sync_names``. Raises ``OSError``.
 
-    A ``git gc`` that runs meanwhile removes what nothing refers to yet, and empty folders: ``flush`` may be called
-    again, and writes again what is gone. As a context manager it removes the temporary files of what was not flushed.
+    A ``git gc`` that runs meanwhile may remove what nothing refers to yet: ``flush`` may be called again, and writes
+    again what is gone. As a context manager it removes the temporary files of what was not flushed.
     """
 
     def __init__(self, repo: Repository) -> None:
         self._hash_name, self._reader = repo.hash_name, repo.objects
-        self._objects = repo.common_dir / "objects"
-        self._contents: dict[Path, tuple[bytes, bytes]] = {}
-        """Path → kind and content, which is the caller's own: files can be large."""
+        self._folder = repo.common_dir / "objects" / "pack"
+        self._contents: dict[str, tuple[bytes, bytes]] = {}
+        """Id → kind and content, which is the caller's own: files can be large."""
         self._temporaries: dict[Path, Path] = {}
-        self._present: list[Path] = []
-        self._unsynced: set[Path] = set()
-        """Folders with names that are not durable yet."""
+        self._placed: list[Path] = []
+        self._is_synced = True
 
     def add_object(self, kind: str, content: bytes) -> str:
-        """Add one object and return its id. One that is there already gets a new time, so that it is not pruned."""
+        """Add one object and return its id. One that is in another pack is written all the same: nobody else's copy is
+        known to be durable, or to stay."""
         oid = hash_object(kind.encode(), content, self._hash_name)
-        path = self._objects / oid[:2] / oid[2:]
-        if path not in self._contents:
-            self._contents[path] = kind.encode(), content
-            self._reader.remember(oid, (kind, content))
-            with suppress(OSError):
-                if path.stat().st_size > 0:  # an empty one is what a power cut leaves
-                    os.utime(path)
-                    self._present.append(path)  # somebody else's git may have left its content to the system
-                    return oid
-            self._write_temporary(path)
+        self._contents[oid] = kind.encode(), content
+        self._reader.remember(oid, (kind, content))
         return oid
 
     def flush(self, also: Sequence[Path] = ()) -> None:
-        """Put all added objects in their places, with durable contents; those of the files ``also`` are made durable
-        together with them. An object that is in its place already is only looked at."""
+        """Put all added objects in their place, with durable contents; those of the files ``also`` are made durable
+        together with them. What is in its place already is only looked at."""
         for last in (*[False] * _RETRIES, True):
-            for path in self._contents:
-                if path not in self._temporaries and not _is_there(path):
-                    self._write_temporary(path)
-            folders = {path.parent for path in self._temporaries}
             try:
-                present = [path for path in self._present if path.exists()]
-                sync_files([*self._temporaries.values(), *present, *also])
-                self._present.clear()
-                for path, temporary in list(self._temporaries.items()):
+                if self._contents and not (self._placed and all(map(_is_there, self._placed))):
+                    self._write_temporaries()
+                sync_files([*self._temporaries, *also])
+                for temporary, path in self._temporaries.items():
                     temporary.chmod(0o444)
                     temporary.replace(path)
-                    del self._temporaries[path]
-                self._unsynced.update(folders)
+                    self._placed.append(path)
+                    self._is_synced = False
+                self._temporaries.clear()
                 return
             except FileNotFoundError:
+                self._remove_temporaries()
+                self._placed.clear()
                 if last:
                     raise
-                self._temporaries = {
-                    path: temporary for path, temporary in self._temporaries.items() if temporary.exists()
-                }
 
     def sync_names(self, also: Sequence[Path] = ()) -> None:
         """Make the names of the objects durable, and files and folders ``also``."""
-        folders = [*self._unsynced, self._objects] if self._unsynced else []
-        sync_files([*folders, *also])
-        self._unsynced.clear()
+        sync_files([*([] if self._is_synced else [self._folder]), *also])
+        self._is_synced = True
 
-    def _write_temporary(self, path: Path) -> None:
-        """Write the object under a name that git prunes, in case this process is killed now."""
-        temporary = path.parent / f"tmp_obj_{secrets.token_hex(8)}"
-        self._temporaries[path] = temporary
-        for last in (*[False] * _RETRIES, True):
-            try:
-                path.parent.mkdir(exist_ok=True)
-                with temporary.open("xb") as file:
-                    kind, content = self._contents[path]
-                    packer = zlib.compressobj(1)
-                    file.write(packer.compress(b"%s %d\0" % (kind, len(content))))
-                    file.write(packer.compress(content))
-                    file.write(packer.flush())
-                return
-            except FileNotFoundError:
-                if last:
-                    raise
+    def _write_temporaries(self) -> None:
+        """Write the pack and its index under names that git prunes, in case this process is killed now. The index comes
+        last into its place: git looks for packs by their indexes."""
+        self._placed.clear()
+        mark = secrets.token_hex(8)
+        packed, index = self._folder / f"tmp_pack_{mark}", self._folder / f"tmp_idx_{mark}"
+        self._temporaries = {packed: packed, index: index}  # to be removed, where this breaks off
+        self._folder.mkdir(exist_ok=True)
+        with packed.open("xb") as file:
+            checksum, data = write_pack(file, self._contents, self._hash_name)
+        index.write_bytes(data)
+        self._temporaries = {
+            packed: self._folder / f"pack-{checksum}.pack",
+            index: self._folder / f"pack-{checksum}.idx",
+        }
+
+    def _remove_temporaries(self) -> None:
+        for temporary in self._temporaries:
+            with suppress(OSError):
+                temporary.unlink(missing_ok=True)
+        self._temporaries.clear()
 
     def __enter__(self) -> Self:
         return self
@@ -111,9 +100,7 @@ class LooseObjects:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        for temporary in self._temporaries.values():
-            with suppress(OSError):
-                temporary.unlink(missing_ok=True)
+        self._remove_temporaries()
 
 
 def _is_there(path: Path) -> bool:
@@ -128,7 +115,7 @@ Changes = Mapping[tuple[str, ...], TreeEntry | None]
 
 
 def build_tree(
-    reader: ObjectReader, base: str | None, changes: Mapping[str, TreeEntry | None], objects: LooseObjects
+    reader: ObjectReader, base: str | None, changes: Mapping[str, TreeEntry | None], objects: NewObjects
 ) -> str:
     """The id of the tree ``base`` with ``changes`` (``None`` removes); only the trees on the way are written.
 
@@ -139,7 +126,7 @@ def build_tree(
 
 
 def _build_subtree(
-    reader: ObjectReader, base: str | None, changes: Changes, folder: tuple[str, ...], objects: LooseObjects
+    reader: ObjectReader, base: str | None, changes: Changes, folder: tuple[str, ...], objects: NewObjects
 ) -> str | None:
     """The id of the tree of ``folder``; ``None`` where it is empty now."""
     entries = {} if base is None else dict(reader.read_tree(base))

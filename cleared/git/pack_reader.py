@@ -12,18 +12,21 @@ import mmap
 import os
 import struct
 import zlib
+from collections.abc import Iterator
 from contextlib import suppress
 from typing import Final
 
 from msgspec import Struct
 
-_INDEX_START: Final = b"\377tOc\0\0\0\2"
-_FANOUT: Final = len(_INDEX_START)
+INDEX_START: Final = b"\377tOc\0\0\0\2"
+_FANOUT: Final = len(INDEX_START)
 _NAMES: Final = _FANOUT + 256 * 4
-_KINDS: Final = {1: "commit", 2: "tree", 3: "blob", 4: "tag"}
+KINDS: Final = {1: "commit", 2: "tree", 3: "blob", 4: "tag"}
 _BY_OFFSET, _BY_NAME = 6, 7
 """Entries that hold what differs from another one of the pack."""
-_LARGE_OFFSET: Final = 1 << 31
+LARGE_OFFSET: Final = 1 << 31
+_FEW: Final = 512
+"""Objects of a small pack at most."""
 _MAX_DEPTH: Final = 200
 """Git makes chains of fifty."""
 _MOST_OVERHEAD: Final = 256
@@ -35,11 +38,18 @@ _DAMAGE: Final = (ValueError, IndexError, struct.error, zlib.error, OSError)
 class _Pack(Struct, frozen=True):
     """One pack, mapped into memory with its index."""
 
+    name: str
     index: mmap.mmap
     data: mmap.mmap
     count: int
     width: int
     """Bytes of an id."""
+
+    def list_offsets(self) -> Iterator[tuple[bytes, int]]:
+        """Each object's id, and where its entry begins; of a pack with few objects."""
+        offsets = struct.unpack_from(f">{self.count}I", self.index, _NAMES + self.count * (self.width + 4))
+        for at, offset in enumerate(offsets):
+            yield self._read_name(at), self._read_large_offset(offset) if offset & LARGE_OFFSET else offset
 
     def find_offset(self, name: bytes) -> int | None:
         """Where the entry of an object begins; None where the pack has none."""
@@ -50,10 +60,7 @@ class _Pack(Struct, frozen=True):
             return None
         offsets = _NAMES + self.count * (self.width + 4)
         offset: int = struct.unpack_from(">I", self.index, offsets + 4 * at)[0]
-        if offset & _LARGE_OFFSET:
-            place = offsets + 4 * self.count + 8 * (offset ^ _LARGE_OFFSET)
-            return int(struct.unpack_from(">Q", self.index, place)[0])
-        return offset
+        return self._read_large_offset(offset) if offset & LARGE_OFFSET else offset
 
     def read_entry(self, offset: int, most: int) -> tuple[str, bytes]:
         """Kind and content. Raises one of ``_DAMAGE`` for one that is larger than ``most`` or cannot be read."""
@@ -73,7 +80,7 @@ class _Pack(Struct, frozen=True):
             content = zlib.decompressobj().decompress(packed, size or 1)
             if len(content) != size:
                 raise ValueError("cut")
-            if kind in _KINDS:
+            if kind in KINDS:
                 break
             if base is None or not 0 < base < len(self.data) or kind not in (_BY_OFFSET, _BY_NAME):
                 raise ValueError("no such base")
@@ -81,13 +88,17 @@ class _Pack(Struct, frozen=True):
             offset = base
         for delta in reversed(deltas):
             content = _apply_delta(content, delta, most)
-        return _KINDS[kind], content
+        return KINDS[kind], content
 
     def close(self) -> None:
         """Unmap it."""
         for each in (self.index, self.data):
             with suppress(BufferError):  # something is being read from it: it goes with the last who does
                 each.close()
+
+    def _read_large_offset(self, offset: int) -> int:
+        place = _NAMES + self.count * (self.width + 8) + 8 * (offset ^ LARGE_OFFSET)
+        return int(struct.unpack_from(">Q", self.index, place)[0])
 
     def _read_name(self, at: int) -> bytes:
         start = _NAMES + at * self.width
@@ -119,14 +130,16 @@ class PackReader:
     def __init__(self, folder: str) -> None:
         self._folder = f"{folder}/pack"
         self._packs: dict[str, _Pack | None] = {}
+        self._near: dict[bytes, tuple[_Pack, int]] = {}
+        """Where the objects of small packs are: each commit has one, until they are joined."""
+        self._large: list[_Pack] = []
         self._listed: object = None
 
     def read(self, oid: str, most: int) -> tuple[str, bytes] | None:
         """Kind and content of an object, where a pack has it and it is not larger than ``most`` bytes; else None."""
-        self._list_packs(len(oid) // 2)
-        for pack in self._packs.values():
-            with suppress(*_DAMAGE):
-                if pack is not None and (offset := pack.find_offset(bytes.fromhex(oid))) is not None:
+        with suppress(*_DAMAGE):
+            for pack, offset in self._find_places(oid):
+                with suppress(*_DAMAGE):
                     kind, content = pack.read_entry(offset, most)
                     digest = hashlib.new("sha1" if len(oid) == 40 else "sha256", usedforsecurity=False)
                     digest.update(b"%s %d\0" % (kind.encode("ascii"), len(content)))
@@ -135,12 +148,27 @@ class PackReader:
                         return kind, content
         return None
 
+    def find_pack(self, oid: str) -> str | None:
+        """The name of the pack from which an object would be read first."""
+        with suppress(*_DAMAGE):
+            return next((pack.name for pack, _ in self._find_places(oid)), None)
+        return None
+
+    def _find_places(self, oid: str) -> Iterator[tuple[_Pack, int]]:
+        self._list_packs(len(oid) // 2)
+        name = bytes.fromhex(oid)
+        if (place := self._near.get(name)) is not None:
+            yield place
+        for pack in self._large:
+            if (offset := pack.find_offset(name)) is not None:
+                yield pack, offset
+
     def close(self) -> None:
         """Let go of all packs; the next read opens them again."""
         for pack in self._packs.values():
             if pack is not None:
                 pack.close()
-        self._packs, self._listed = {}, None
+        self._packs, self._near, self._large, self._listed = {}, {}, [], None
 
     def _list_packs(self, width: int) -> None:
         """Open the packs that came, and close those that went, since this was called last."""
@@ -157,20 +185,27 @@ class PackReader:
             if pack is not None:
                 pack.close()
         for name in sorted(names - self._packs.keys()):
-            self._packs[name] = _open_pack(f"{self._folder}/{name}", width)
+            self._packs[name] = _open_pack(self._folder, name, width)
+        found = [pack for pack in self._packs.values() if pack is not None]
+        self._large = [pack for pack in found if pack.count > _FEW]
+        self._near = {}
+        for pack in found:
+            if pack.count <= _FEW:
+                with suppress(*_DAMAGE):
+                    self._near.update((each, (pack, offset)) for each, offset in pack.list_offsets())
         self._listed = listed
 
 
-def _open_pack(path: str, width: int) -> _Pack | None:
+def _open_pack(folder: str, name: str, width: int) -> _Pack | None:
     maps: list[mmap.mmap] = []
     try:
         for suffix in (".idx", ".pack"):
-            with open(path + suffix, "rb") as file:  # noqa: PTH123
+            with open(f"{folder}/{name}{suffix}", "rb") as file:  # noqa: PTH123
                 maps.append(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))
         index, data = maps
         count = int(struct.unpack_from(">I", index, _FANOUT + 255 * 4)[0])
-        if index[:_FANOUT] == _INDEX_START and data[:4] == b"PACK":
-            return _Pack(index, data, count, width)
+        if index[:_FANOUT] == INDEX_START and data[:4] == b"PACK":
+            return _Pack(name, index, data, count, width)
     except _DAMAGE:
         pass
     for each in maps:

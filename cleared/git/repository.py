@@ -314,28 +314,23 @@ class Snapshot:
     """
 
     def __init__(self, repo: Repository, commit: str | None) -> None:
-        self._repo = repo
+        self.repo = repo
         self.commit = commit
         self.hash_name = repo.hash_name
         self.tree: str | None = None if commit is None else repo.objects.find_tree_id(commit)
 
-    @property
-    def repo(self) -> Repository:
-        """The repository of the commit."""
-        return self._repo
-
     def at_commit(self, commit: str) -> Snapshot:
         """The files of another commit of the same repository."""
-        return Snapshot(self._repo, commit)
+        return Snapshot(self.repo, commit)
 
     def find_entry(self, path: str) -> TreeEntry | None:
         """What the commit has at ``path``: a file, a tree, a symlink, a submodule, or ``None``; at ``""`` its tree."""
-        return None if self.tree is None else self._repo.objects.find_entry(self.tree, path)
+        return None if self.tree is None else self.repo.objects.find_entry(self.tree, path)
 
     def read_file(self, path: str) -> bytes | None:
         """The content of the regular file at ``path``; ``None`` where the commit has none there."""
         oid = self.find_blob_id(path)
-        return None if oid is None else self._repo.objects.read_object(oid)[1]
+        return None if oid is None else self.repo.objects.read_object(oid)[1]
 
     def find_blob_id(self, path: str) -> str | None:
         """The blob id of the regular file at ``path``; ``None`` where the commit has none there."""
@@ -357,8 +352,8 @@ class Snapshot:
         if entry is None:
             return {}
         if entry.is_tree:
-            self._repo.objects.preload_trees(entry.oid)
-        return {path: (found.mode, found.oid) for path, found in self._repo.objects.list_below(prefix, entry)}
+            self.repo.objects.preload_trees(entry.oid)
+        return {path: (found.mode, found.oid) for path, found in self.repo.objects.list_below(prefix, entry)}
 
     def read_files(self, prefix: str) -> dict[str, bytes]:
         """The contents of all regular files under the folder ``prefix``, by path."""
@@ -377,7 +372,7 @@ class Snapshot:
         contents = tuple("" if each is None or each.is_tree else _name_content(each) for each in (old, new))
         if contents != ("", ""):
             yield path, (contents[0], contents[1])
-        trees = [self._repo.objects.read_tree(e.oid) if e is not None and e.is_tree else {} for e in (old, new)]
+        trees = [self.repo.objects.read_tree(e.oid) if e is not None and e.is_tree else {} for e in (old, new)]
         for name in sorted({*trees[0], *trees[1]}):
             then, now = trees[0].get(name), trees[1].get(name)
             if then != now:
@@ -386,11 +381,11 @@ class Snapshot:
     def list_folder(self, path: str) -> dict[str, TreeEntry]:
         """What lies directly in the folder, by name; empty where there is no such folder. Do not alter it."""
         entry = self.find_entry(path)
-        return self._repo.objects.read_tree(entry.oid) if entry is not None and entry.is_tree else {}
+        return self.repo.objects.read_tree(entry.oid) if entry is not None and entry.is_tree else {}
 
     def read_blobs(self, oids: Sequence[str]) -> Iterator[bytes]:
         """The contents of many files by their ids, in that order, in a fraction of the time of single reads."""
-        return (content for _, content in self._repo.objects.read_objects(oids))
+        return (content for _, content in self.repo.objects.read_objects(oids))
 
 
 def _name_content(entry: TreeEntry) -> str:

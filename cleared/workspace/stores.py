@@ -74,7 +74,7 @@ STORES: Final = (
     Store("git", "cleared-origin", "the mark that the clone's commits name"),
     Store("git", "cleared-webhooks/*", "calls of webhooks that were accepted, with their bodies"),
     Store("git", "cleared-index-*", "an index that is being written", is_carried=False),
-    Store("git", "cleared-repack.lock", "who packs loose objects, and since when", is_carried=False),
+    Store("git", "cleared-repack.lock", "who joins packs, and since when", is_carried=False),
     Store("state", "*.tmp", "files that are being written", is_carried=False),
     Store("state", ".gitignore", "keeps the folder out of git"),
     Store("state", "*/.gitignore", "the same for folders in it"),

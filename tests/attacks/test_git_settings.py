@@ -8,7 +8,7 @@ import re
 from pathlib import Path
 
 import pytest
-from harness import Workspace, chase, no_traceback, refused, unchanged
+from harness import Workspace, chase, no_traceback, refused, unchanged, unpack_objects
 
 import cleared
 from cleared.base.errors import WorkspaceError
@@ -192,6 +192,7 @@ def test_a_missing_object_is_fetched_from_nowhere(
     ws.git("config", "core.repositoryFormatVersion", "1")
     ws.git("config", "extensions.partialClone", "r0")
     oid = ws.git("rev-parse", "HEAD:agents/ingest.py").strip()
+    unpack_objects(ws.root)
     (ws.root / ".git/objects" / oid[:2] / oid[2:]).unlink()
     if not wall:
         no_wall(monkeypatch)

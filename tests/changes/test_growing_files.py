@@ -8,7 +8,7 @@ import pytest
 from harness import Workspace
 
 from cleared.base import file_source
-from cleared.git import object_reader
+from cleared.git.object_reader import ObjectReader
 
 PART = 4_000
 """Bytes of a part, as small as if a month were full."""
@@ -18,14 +18,14 @@ PART = 4_000
 def read(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """The sizes of git's objects that were read."""
     sizes: list[int] = []
-    original: Callable[[str, str], tuple[str, bytes] | None] = object_reader.read_loose_object
+    original: Callable[[ObjectReader, str], tuple[str, bytes] | None] = ObjectReader._read_here
 
-    def count(folder: str, oid: str) -> tuple[str, bytes] | None:
-        found = original(folder, oid)
+    def count(reader: ObjectReader, oid: str) -> tuple[str, bytes] | None:
+        found = original(reader, oid)
         sizes.append(len(found[1]) if found is not None else 0)
         return found
 
-    monkeypatch.setattr(object_reader, "read_loose_object", count)
+    monkeypatch.setattr(ObjectReader, "_read_here", count)
     monkeypatch.setattr(file_source, "MAX_PART_BYTES", PART)
     return sizes
 

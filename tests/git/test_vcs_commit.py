@@ -497,7 +497,7 @@ def test_read_only_folder() -> None:
         env = os.environ | {"HOME": str(root.parent)}
         for folder, said in {
             "books": "read-only",
-            ".git/objects": "Permission",
+            ".git/objects/pack": "Permission",
             ".git/refs/heads": "main.lock",
         }.items():
             (root / folder).chmod(0o555)

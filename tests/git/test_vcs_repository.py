@@ -7,7 +7,6 @@ import random
 import shutil
 import subprocess
 import sys
-import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -18,7 +17,7 @@ from vcs_samples import Work, git, put
 from cleared.base.errors import ExitCode, WorkspaceError
 from cleared.git import Repository, Snapshot, blob_id, start_packing_if_due
 from cleared.git.housekeeping import LOCK
-from cleared.git.object_writer import LooseObjects
+from cleared.git.object_writer import NewObjects
 from cleared.git.pack_reader import PackReader
 
 
@@ -178,9 +177,12 @@ def test_missing_object_and_dead_reader(work: Work) -> None:
 
 def test_loose_objects_are_read_without_a_process(work: Work) -> None:
     """But for a large one, and one that is cut off or another's: there git says what it says."""
-    commit = work.seal({"large": b"0" * (5 << 20), "small": b"small", "cut": b"cut off", "other": b"another's"})
-    with Repository.open(work.root, for_writing=False) as repo:  # the one that wrote them knows them
-        snapshot = Snapshot(repo, commit)
+    for name, content in {"large": b"0" * (5 << 20), "small": b"small", "cut": b"cut", "other": b"another's"}.items():
+        put(work.root, name, content)
+    work.git("add", ".")
+    work.git("commit", "-qm", "by hand")
+    with Repository.open(work.root, for_writing=False) as repo:
+        snapshot = Snapshot(repo, repo.read_head())
         objects = repo.common_dir / "objects"
         places = {name: objects / oid[:2] / oid[2:] for name, (_, oid) in snapshot.list_entries().items()}
         assert snapshot.read_file("small") == b"small"
@@ -266,42 +268,42 @@ def test_snapshot(work: Work) -> None:
     assert snapshot.list_entries("nowhere") == {}
 
 
-def test_few_large_objects_are_packed_once_they_outweigh_the_packs(work: Work) -> None:
+def add_pack(work: Work, content: bytes) -> str:
+    """A pack with one object; its id."""
+    with NewObjects(work.repo) as objects:
+        oid = objects.add_object("blob", content)
+        objects.flush()
+    return oid
+
+
+def test_few_large_packs_are_joined_once_they_outweigh_the_largest(work: Work) -> None:
     noise = random.Random(1)
     work.git("gc", "-q")
-
-    def add_large(count: int) -> bool:
-        objects = LooseObjects(work.repo)
-        for _ in range(count):
-            text = next(t for t in iter(lambda: noise.randbytes(40_000), b"") if blob_id(t, "sha1").startswith("17"))
-            objects.add_object("blob", text)
-        objects.flush()
-        return start_packing_if_due(work.repo)
-
-    assert not add_large(1), "as if there were 32 of them: 1.3 MB"
-    assert not add_large(1), "2.6 MB, if two say anything"
-    assert add_large(1), "3.8 MB"
+    add_pack(work, noise.randbytes(1_500_000))
+    assert not start_packing_if_due(work.repo), "one large one, and a small one"
+    add_pack(work, noise.randbytes(1_500_000))
+    assert not start_packing_if_due(work.repo), "1.5 MB beside the largest"
+    add_pack(work, noise.randbytes(1_500_000))
+    assert start_packing_if_due(work.repo), "3 MB"
     wait_for_packing(work.root)
     (work.root / ".git/objects/pack/large.pack").write_bytes(bytes(8 << 20))
     (work.root / ".git" / LOCK).unlink()
-    assert not add_large(1), "1.3 MB beside what waits, and packs of 8 MB"
+    assert not start_packing_if_due(work.repo), "4.5 MB beside one of 8"
 
 
 def test_housekeeping(work: Work) -> None:
-    assert not start_packing_if_due(work.repo)
-    objects = LooseObjects(work.repo)
-    texts = [text for text in (b"%d" % n for n in range(8_000)) if blob_id(text, "sha1").startswith("17")]
-    for text in texts[:16]:  # only those that are counted: an object's folder is the start of its id
-        objects.add_object("blob", text)
-    objects.flush()
+    packs = work.root / ".git/objects/pack"
+    texts = [b"%d" % number for number in range(24)]
+    while len(list(packs.glob("*.pack"))) < 24:
+        assert not start_packing_if_due(work.repo)
+        add_pack(work, texts[len(list(packs.glob("*.pack")))])
+    loose = work.git("hash-object", "-w", "config.yaml").strip()
     work.git("config", "gc.auto", "0")
     assert not start_packing_if_due(work.repo)
     work.git("config", "gc.auto", "1")
     assert start_packing_if_due(work.repo)
-    for _ in range(500):
-        if list((work.root / ".git/objects/pack").glob("*.pack")):
-            break
-        time.sleep(0.02)
-    assert list((work.root / ".git/objects/pack").glob("*.pack"))
-    assert all(work.git("cat-file", "-t", blob_id(text, "sha1")) == "blob\n" for text in texts[:16])
+    wait_for_packing(work.root)
+    assert len(list(packs.glob("*.pack"))) == 1
+    assert not (work.root / ".git/objects" / loose[:2]).exists()
+    assert all(work.git("cat-file", "-t", blob_id(text, "sha1")) == "blob\n" for text in texts[1:])
     assert Snapshot(work.repo, work.base).read_file("config.yaml") is not None

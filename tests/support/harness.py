@@ -127,6 +127,18 @@ def wait_for_packing(folder: Path) -> None:
         folders[:] = [each for each in folders if each != ".git"]
 
 
+def unpack_objects(root: Path) -> None:
+    """Let all of git's objects be loose files."""
+    packs = root / ".git/objects/pack"
+    for file in [*packs.iterdir()]:
+        file.rename(root / ".git" / file.name)
+    for pack in [*(root / ".git").glob("*.pack")]:
+        with pack.open("rb") as file:
+            subprocess.run(["git", "unpack-objects", "-q"], cwd=root, stdin=file, check=True)
+    for file in [*(root / ".git").glob("pack-*")]:
+        file.unlink()
+
+
 def remove_tree(folder: Path) -> None:
     """Remove a folder, if there is one; in it there may be repositories."""
     if folder.exists():

@@ -19,8 +19,7 @@ from cleared.changes.line_worth import COUNTING, LineWorth, Origin
 from cleared.domains.installed_domains import ManagedFiles
 from cleared.domains.record_audit import SharedFile
 from cleared.git import Repository, Snapshot, history
-from cleared.git.history import CommitInfo, RecentCommit
-from cleared.git.shared_history import list_cut_commits
+from cleared.git.history import CommitInfo, RecentCommit, list_cut_commits
 from cleared.trust.reviewers import KEY
 
 _BEST_FIRST: Final[tuple[Origin, ...]] = ("ours", "genuine", "untrusted")

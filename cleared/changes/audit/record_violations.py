@@ -25,11 +25,12 @@ from cleared.changes.decisions.signatures import had_reviewers
 from cleared.changes.host import Host
 from cleared.changes.line_worth import LineWorth
 from cleared.changes.record_sources import CommittedSource, WorkingSource
-from cleared.changes.session import compare_with_commit, open_known_files
+from cleared.changes.session import compare_with_commit
 from cleared.changes.unfinished_merge import explain_unfinished, find_collisions
 from cleared.domains.installed_domains import ManagedFiles, load_domains
 from cleared.domains.record_audit import RecordAudit, Violation
 from cleared.git import Repository, Snapshot, blob_id
+from cleared.git.known_files import KnownFiles
 from cleared.git.known_objects import KnownObjects
 from cleared.trust.checkpoint import read_forgotten
 from cleared.trust.keys import own_public_key
@@ -40,7 +41,11 @@ from cleared.workspace.settings.setting_keys import to_plain_values
 
 def find_violations(host: Host) -> list[Violation]:
     """Invariants, files that differ from HEAD, commits of unknown origin. Raises ``BusyError``."""
-    with compare_with_commit(host, "check", open_known_files(host, in_turns=True)) as (repo, snapshot, different):
+    with compare_with_commit(host, "check", KnownFiles(host.layout.state_dir, in_turns=True)) as (
+        repo,
+        snapshot,
+        different,
+    ):
         if not different:
             return check_committed_records(host, repo, snapshot)
         committed = CommittedSource(snapshot)

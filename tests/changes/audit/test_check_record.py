@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from harness import Workspace
+from harness import Workspace, unpack_objects
 
 from cleared.git import Snapshot, known_files, known_objects
 from cleared.workspace.location import cleared_home
@@ -104,27 +104,34 @@ def add_untracked_journal(ws: Workspace) -> None:
     ws.put("books/2025/02/journal.csv", ws.read(JOURNAL))
 
 
-def find_object(ws: Workspace) -> Path:
+def unpack_journal(ws: Workspace) -> Path:
+    """The loose file of the journal, which was read from it."""
+    unpack_objects(ws.root)
+    assert [ws("check").code for _ in range(2)] == [0, 0]
     oid = ws.git("rev-parse", f"HEAD:{JOURNAL}").strip()
     return ws.root / ".git/objects" / oid[:2] / oid[2:]
 
 
 def damage_object(ws: Workspace) -> None:
-    file = find_object(ws)
+    file = unpack_journal(ws)
     file.chmod(0o644)
     file.write_bytes(file.read_bytes()[:40])
+
+
+def lose_object(ws: Workspace) -> None:
+    unpack_journal(ws).unlink()
 
 
 def damage_pack(ws: Workspace) -> None:
     ws.git("gc", "-q")
     assert [ws("check").code for _ in range(2)] == [0, 0]
     (pack,) = (ws.root / ".git/objects/pack").glob("*.pack")
-    pack.chmod(0o644)
-    rot(pack, len(pack.read_bytes()) // 2)
+    rot(pack, pack.stat().st_size // 2)
 
 
-def lose_object(ws: Workspace) -> None:
-    find_object(ws).unlink()
+def lose_pack(ws: Workspace) -> None:
+    for file in (ws.root / ".git/objects/pack").iterdir():
+        file.unlink()
 
 
 def rot(file: Path, at: int) -> None:
@@ -161,6 +168,7 @@ def plant_record(ws: Workspace) -> None:
         damage_object,
         damage_pack,
         lose_object,
+        lose_pack,
         forget_pin,
         plant_record,
     ],
@@ -184,8 +192,8 @@ def test_what_rots_without_a_time_of_change_is_found_in_turn(
     monkeypatch.setattr(known_files, "_SETTLED_SECONDS", 0)
     for module in (known_files, known_objects):
         monkeypatch.setattr(module, "describe_state", lambda status: (status.st_ino, status.st_size))
-    assert [posted("check").code for _ in range(2)] == [0, 0]
-    rot(posted.root / JOURNAL if where == "tree" else find_object(posted), 20)
+    journal = unpack_journal(posted)
+    rot(posted.root / JOURNAL if where == "tree" else journal, 20)
     rows = posted("doctor", "--json").json["checks"]
     failed = [row["name"] for row in rows if row["status"] == "fail"]
     assert {"tree": "managed files", "store": "history"}[where] in failed

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 from backups import WORDS, all_files, back_up, other_machine, passphrase_file, restore
-from harness import Workspace, command, here, refused, unchanged
+from harness import Workspace, command, here, refused, unchanged, unpack_objects
 from terminals import run_on_terminal
 
 pytestmark = pytest.mark.slow
@@ -262,6 +262,7 @@ def test_a_clone_that_nobody_trusts_is_not_trusted_by_its_backup(posted: Workspa
 
 
 def test_a_damaged_history_is_no_backup(posted: Workspace, tmp_path: Path) -> None:
+    unpack_objects(posted.root)
     blob = posted.git("rev-parse", "HEAD:config.yaml").strip()
     loose = posted.root / ".git/objects" / blob[:2] / blob[2:]
     loose.chmod(0o600)

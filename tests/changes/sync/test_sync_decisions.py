@@ -380,8 +380,8 @@ def test_what_is_said_of_an_entry_that_others_have_voided_is_left_out(two: Two) 
     other.ok("journal", "void", "2025-02-001", "--reason", "twice")
     other.ok("sync")
     voided = other.entries()
-    for _ in range(2):
-        ws.ok("queue", "reject", "2025-02-001", "--reason", "mine", "--outcome", "personal")
+    ws.ok("queue", "reject", "2025-02-001", "--reason", "mine", "--outcome", "personal")
+    ws.ok("queue", "correct", "2025-02-001", "--note", "a present")
     steps = ws.json("sync")["steps"]
     assert ["voided there" in (step["left_out"] or "") for step in steps] == [True, True], steps
     assert ws.entries() == voided

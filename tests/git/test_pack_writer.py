@@ -1,0 +1,58 @@
+"""Packs as they are written here: git reads them, and so does the reader here."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from cleared.git import pack_writer
+from cleared.git.object_reader import HashName, hash_object
+from cleared.git.pack_reader import PackReader
+
+CONTENTS = st.lists(st.binary(max_size=300) | st.integers(0, 70_000).map(bytes), min_size=1, max_size=20)
+
+
+def write(folder: Path, contents: list[bytes], hash_name: HashName) -> tuple[Path, dict[str, bytes]]:
+    objects = {hash_object(b"blob", content, hash_name): content for content in contents}
+    (folder / "pack").mkdir(parents=True)
+    with (folder / "pack/new").open("wb") as file:
+        name, index = pack_writer.write_pack(file, {oid: (b"blob", data) for oid, data in objects.items()}, hash_name)
+    pack = (folder / "pack/new").rename(folder / f"pack/pack-{name}.pack")
+    pack.with_suffix(".idx").write_bytes(index)
+    return pack, objects
+
+
+@pytest.mark.parametrize("hash_name", ["sha1", "sha256"])
+@given(contents=CONTENTS)
+def test_git_and_the_reader_find_every_object(
+    tmp_path_factory: pytest.TempPathFactory, hash_name: HashName, contents: list[bytes]
+) -> None:
+    folder = tmp_path_factory.mktemp("objects")
+    pack, objects = write(folder, contents, hash_name)
+    subprocess.run(
+        ["git", "index-pack", "--verify", "--strict", f"--object-format={hash_name}", str(pack)],
+        check=True,
+        stdout=subprocess.DEVNULL,
+    )
+    reader = PackReader(str(folder))
+    assert {oid: reader.read(oid, 1 << 20) for oid in objects} == {oid: ("blob", c) for oid, c in objects.items()}
+    assert {reader.find_pack(oid) for oid in objects} == {pack.stem}
+    assert reader.read(hash_object(b"tree", b"", hash_name), 1 << 20) is None
+    reader.close()
+    shutil.rmtree(folder)
+
+
+def test_objects_beyond_two_gigabytes_have_their_places(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pack_writer, "_MOST_OFFSET", 100)
+    pack, objects = write(tmp_path, [b"%d" % n * 40 for n in range(9)], "sha1")
+    shown = subprocess.run(["git", "show-index"], input=pack.with_suffix(".idx").read_bytes(), capture_output=True)
+    places = {line.split()[1]: int(line.split()[0]) for line in shown.stdout.decode().splitlines()}
+    assert places.keys() == objects.keys()
+    assert max(places.values()) > 100
+    reader = PackReader(str(tmp_path))
+    assert {oid: reader.read(oid, 1 << 20) for oid in objects} == {oid: ("blob", c) for oid, c in objects.items()}
