@@ -15,6 +15,8 @@ from datetime import UTC, datetime
 from itertools import islice
 from typing import Final, Protocol, TypeVar
 
+from msgspec import Struct
+
 from cleared.base.errors import CheckFailed, UsageError
 
 
@@ -82,10 +84,11 @@ class DeadlineExceeded(CheckFailed):
     type = "TimeoutError"
 
 
-class _Deadline:
-    def __init__(self, at: float, monotonic: Callable[[], float], seconds: float) -> None:
-        self.at, self.monotonic, self.seconds = at, monotonic, seconds
-        self.spent = 0
+class _Deadline(Struct, eq=False):
+    at: float
+    monotonic: Callable[[], float]
+    seconds: float
+    spent: int = 0
 
     def check_time(self) -> None:
         if self.monotonic() > self.at:

@@ -7,6 +7,7 @@ from typing import Final
 
 from cleared.base.errors import Place, PolicyError
 from cleared.base.file_source import FileSource
+from cleared.books.ledger.book_paths import locate_books
 from cleared.books.ledger.chart import parse_chart
 from cleared.books.ledger.transfers import CLEARING_ACCOUNT
 from cleared.workspace.location import Layout
@@ -17,7 +18,8 @@ _HELD: Final = ("asset", "liability")
 
 def find_setting_faults(layout: Layout, config: Config, source: FileSource) -> Mapping[str, PolicyError]:
     """The settings that give a bank account one that is none of a bank: key → why it cannot be."""
-    chart, faults = parse_chart(source.read(layout.chart), layout.chart).accounts, dict[str, PolicyError]()
+    path = locate_books(layout).chart
+    chart, faults = parse_chart(source.read(path), path).accounts, dict[str, PolicyError]()
     for bank in config.bank_accounts:
         known = chart.get(bank.ledger_account)
         if known is not None and (problem := find_fault(known.account_id, known.account_name, known.account_type)):

@@ -81,7 +81,7 @@ class BooksDraft(StagedBooks):
         )
 
     def adopt_later(self, source: FileSource) -> None:
-        path = self.layout.chart
+        path = self.books.paths.chart
         self.books.add_later_accounts(parse_chart(source.read(path), path))
 
     def stage_questions(self, context: Context) -> None:

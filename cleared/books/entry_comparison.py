@@ -111,7 +111,7 @@ class EntryComparison(RecordComparison):
         old, _ = open_books(layout, before)
         new, _ = open_books(layout, after)
         added: dict[str, Record] = {}
-        for month in sorted({m for file in files if (m := layout.journal_month(file)) is not None}):
+        for month in sorted({m for file in files if (m := new.paths.find_month(file)) is not None}):
             earlier = {entry.entry_id for entry in old.iter_entries(*month)}
             added |= {e.entry_id: entry_to_json(e) for e in new.iter_entries(*month) if e.entry_id not in earlier}
         return added

@@ -5,6 +5,7 @@ from __future__ import annotations
 from cleared.base.csv_text import read_records
 from cleared.base.file_source import FileSource
 from cleared.books.decisions.account_changes import find_place, render_chart
+from cleared.books.ledger.book_paths import locate_books
 from cleared.books.ledger.chart import HEADER, OPTIONAL, Account, Chart, parse_chart
 from cleared.books.staged_books import open_books
 from cleared.domains.renamed_records import WorkConflict
@@ -15,7 +16,7 @@ def join_chart(
     layout: Layout, source: FileSource, path: str, old: bytes | None, mine: bytes | None, theirs: bytes | None
 ) -> bytes | None:
     """See ``Domain.join_file``."""
-    if path != layout.chart or None in (old, mine, theirs):
+    if path != locate_books(layout).chart or None in (old, mine, theirs):
         return None
     was, now, there = (parse_chart(data, path) for data in (old, mine, theirs))
     rows = [row for _, row in read_records(theirs or b"", HEADER, optional=OPTIONAL)]

@@ -20,6 +20,7 @@ from cleared.base import money
 from cleared.base.file_source import FileSource
 from cleared.books.bank_files.csv_presets import find_profile
 from cleared.books.bank_files.plugins import BUILT_IN, STATEMENT_FORMATS
+from cleared.books.ledger.book_paths import locate_books
 from cleared.books.ledger.periods import parse_periods
 from cleared.workspace.location import Layout
 from cleared.workspace.settings.bank_section import BankAccount, CsvProfile
@@ -45,7 +46,8 @@ def find_open_time(layout: Layout, source: FileSource, now: datetime) -> datetim
     """The time at which what is made up takes place: now, or so much later that neither the made-up month nor the
     calendar month before lies in a closed period, where nothing can be posted."""
     today = now.astimezone(ZoneInfo(layout.config.business.timezone)).date()
-    closed_through = parse_periods(source.read(layout.periods), layout.periods).closed_through
+    path = locate_books(layout).periods
+    closed_through = parse_periods(source.read(path), path).closed_through
     if closed_through is None or min(_first_day(today), _month_before(today)) > closed_through:
         return now
     later = closed_through + timedelta(days=1) + _SPAN + timedelta(days=1)

@@ -8,6 +8,7 @@ from datetime import date
 from typing import Final, cast
 
 from cleared.base.file_source import FileSource
+from cleared.books.ledger.book_paths import locate_books
 from cleared.books.ledger.chart import Chart, parse_chart
 from cleared.books.ledger.entry import HUMAN_STATUSES, STATUSES
 from cleared.books.primitives.accounts import accounts_exists
@@ -22,7 +23,8 @@ RULES: Final = RuleSet()
 
 def read_chart(layout: Layout, source: FileSource) -> Chart:
     """What the rules look accounts up in. Raises ``WorkspaceError`` for a damaged chart."""
-    return parse_chart(source.read(layout.chart), layout.chart)
+    path = locate_books(layout).chart
+    return parse_chart(source.read(path), path)
 
 
 def _chart_of(script: LintedScript) -> Chart:

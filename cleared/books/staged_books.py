@@ -15,6 +15,7 @@ from cleared.base.file_source import FileSource
 from cleared.base.money import currency_exponent
 from cleared.books.importing.drop_folder import ImportSession
 from cleared.books.ledger.bank_lines import describe_imports, parse_imports
+from cleared.books.ledger.book_paths import locate_books
 from cleared.books.ledger.categoriser import Categoriser
 from cleared.books.ledger.entry import Bounds
 from cleared.books.ledger.staged_bank_lines import BankBook
@@ -65,7 +66,8 @@ def books_of(context: Context) -> StagedBooks:
 
 def open_books(layout: Layout, source: FileSource) -> tuple[Books, BankBook]:
     """The books and the bank lines in a source."""
-    return Books(source, layout, journal_bounds(layout.config)), BankBook(source, layout)
+    paths = locate_books(layout)
+    return Books(source, paths, journal_bounds(layout.config)), BankBook(source, paths)
 
 
 def journal_bounds(config: Config) -> Bounds:
@@ -82,7 +84,8 @@ def ledger_accounts(config: Config) -> dict[str, int]:
 
 def read_imported_files(source: FileSource, layout: Layout) -> list[ImportedFile]:
     """The bank files that were imported, oldest first. Raises ``WorkspaceError`` where their records are damaged."""
-    records = parse_imports(source.read(layout.imports), layout.imports)
+    path = locate_books(layout).imports
+    records = parse_imports(source.read(path), path)
     return [
         ImportedFile(record.name, record.file_sha256, record.run, description)
         for record, description in zip(records, describe_imports(records), strict=True)

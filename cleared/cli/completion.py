@@ -90,10 +90,10 @@ def _read_settings(root: Path) -> list[str]:
 
 
 def _read_accounts(root: Path) -> list[str]:
+    from cleared.books.ledger.book_paths import CHART
     from cleared.books.ledger.chart import parse_chart
-    from cleared.workspace.location import Layout
 
-    return [str(number) for number in parse_chart((root / Layout.chart).read_bytes(), Layout.chart).accounts]
+    return [str(number) for number in parse_chart((root / CHART).read_bytes(), CHART).accounts]
 
 
 complete_agents: Final = _completer(_read_agents)

@@ -7,6 +7,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
 
+from msgspec import Struct
+
 from cleared.base.errors import Place, PolicyError, PrimitiveError, UsageError
 from cleared.primitives.registry.dict_shapes import LoopJob, LoopResult, LoopStatus
 from cleared.workspace.settings.model import Config
@@ -14,19 +16,20 @@ from cleared.workspace.settings.model import Config
 _JOB_ID: Final = re.compile(r"job_(?P<at>[0-9]{8}T[0-9]{6}Z)_(?P<kind>.+?)(?:_[0-9]+)?", re.ASCII)
 
 
-class WorkspaceLoop:
+class WorkspaceLoop(Struct, frozen=True):
     """The loop of the workspace that the run is in. Reads nothing before a method is called. ``in_fleet``: whether a
     worker of a fleet runs it, beside which there is no loop."""
 
-    def __init__(self, root: Path, config: Config, *, in_fleet: bool = False) -> None:
-        self._root, self._config, self._in_fleet = root, config, in_fleet
+    root: Path
+    config: Config
+    in_fleet: bool = False
 
     def resolve_job(self, kind: str, target: str | None) -> tuple[str, str]:
         """The kind and the target that a job would have. Raises ``PrimitiveError``, naming the field, where no such
         job may be run, ``PolicyError`` in a fleet."""
         from cleared.jobs.job_types import resolve_request
 
-        if self._in_fleet:
+        if self.in_fleet:
             raise PolicyError(
                 "the workers of a fleet have no loop, so nobody would do this job",
                 place=Place(field="kind"),
@@ -34,7 +37,7 @@ class WorkspaceLoop:
                 "this one in a clone that has a loop: cleared agent run, cleared loop run.",
             )
         try:
-            job_type, aim = resolve_request(self._config, self._root.resolve(), kind, target)
+            job_type, aim = resolve_request(self.config, self.root.resolve(), kind, target)
         except PolicyError as error:
             field = error.place.field if error.place else None
             remedy = error.remedy or "Name a file or folder of the workspace that jobs may read."
@@ -47,7 +50,7 @@ class WorkspaceLoop:
         from cleared.jobs.loop_state import peek_state
         from cleared.jobs.runtime_directory import own_runtime
 
-        runtime = own_runtime(self._root, self._config)
+        runtime = own_runtime(self.root, self.config)
         if peek_state(runtime) is None:
             return _status_of_no_loop(up=loop_reader.find_running_loop(runtime) is not None)
         status = loop_reader.read_status(runtime)
@@ -72,7 +75,7 @@ class WorkspaceLoop:
         from cleared.jobs.loop_state import peek_state
         from cleared.jobs.runtime_directory import own_runtime
 
-        runtime = own_runtime(self._root, self._config)
+        runtime = own_runtime(self.root, self.config)
         if peek_state(runtime) is None:
             return []
         return [{**describe_job(row), "by": str(row["by"])} for row in loop_reader.list_jobs(runtime, limit)]
@@ -83,12 +86,12 @@ class WorkspaceLoop:
         from cleared.jobs.runtime_directory import own_runtime
 
         try:
-            return describe_job(loop_reader.read_result(own_runtime(self._root, self._config), job_id))
+            return describe_job(loop_reader.read_result(own_runtime(self.root, self.config), job_id))
         except UsageError as error:
             raise PrimitiveError(error.message, place=Place(field="job_id"), remedy=error.remedy) from None
 
 
-class DryRunLoop(WorkspaceLoop):
+class DryRunLoop(WorkspaceLoop, frozen=True):
     """The loop in a dry run, always the same: none has run yet, and every job that is looked up has succeeded."""
 
     def read_status(self) -> LoopStatus:

@@ -29,11 +29,10 @@ from cleared.workspace.settings.protected_settings import (
 )
 
 
-class _WorkingFiles:
+class _WorkingFiles(Struct, frozen=True):
     """The records in the working tree: what they say is in their signatures, wherever they lie."""
 
-    def __init__(self, root: Path) -> None:
-        self.root = root
+    root: Path
 
     def read(self, path: str) -> bytes | None:
         full = self.root / path

@@ -17,6 +17,7 @@ from cleared.books import queries
 from cleared.books.index.entry_selection import AmountRange, find_months, parse_amounts
 from cleared.books.index.journal_index import EntryFilter
 from cleared.books.index.month_facts import MonthEntries
+from cleared.books.ledger.book_paths import list_journal_months
 from cleared.web.form_answers import refused
 from cleared.web.page import PageRequest
 
@@ -27,7 +28,7 @@ def show_books(page: PageRequest) -> Response:
     """The trial balance, and the months that have entries."""
     host = page.site.open_host()
     balances = queries.read_balances(host)
-    months = [f"{year:04d}-{month:02d}" for year, month in reversed(host.layout.list_journals())]
+    months = [f"{year:04d}-{month:02d}" for year, month in reversed(list_journal_months(host.layout))]
     return page.render("books.html", balances=balances, months=months, asked=_read_search(page))
 
 

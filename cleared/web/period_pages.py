@@ -12,6 +12,7 @@ from cleared.base.date_spans import parse_span
 from cleared.base.days import parse_month
 from cleared.base.errors import PolicyError, UsageError
 from cleared.books.decisions.period_closing import close_period, reopen_period
+from cleared.books.ledger.book_paths import list_journal_months
 from cleared.books.queries import read_periods
 from cleared.changes.decisions.shown_cards import digest_shown
 from cleared.changes.host import Host
@@ -38,7 +39,7 @@ def show_months(page: PageRequest, problem: str = "") -> Response:
 def _suggest_month(host: Host, closed: str) -> str:
     """The first month with entries that is over, and is not closed."""
     today = f"{host.clock.now():%Y-%m}"
-    months = (f"{year:04d}-{month:02d}" for year, month in host.layout.list_journals())
+    months = (f"{year:04d}-{month:02d}" for year, month in list_journal_months(host.layout))
     return next((month for month in sorted(months) if closed[:7] < month < today), "")
 
 

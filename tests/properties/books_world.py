@@ -14,6 +14,7 @@ from typing import Any, Self
 
 from cleared.books.books_draft import BooksDraft
 from cleared.books.importing.drop_folder import ImportSession
+from cleared.books.ledger.book_paths import locate_books
 from cleared.books.ledger.checks import check_books, check_draft
 from cleared.books.ledger.closed_periods import trial_balance_digest
 from cleared.books.ledger.entry import Bounds
@@ -93,6 +94,7 @@ class World:
         self.root = Path(self._folder.name)
         (self.root / "import/processed").mkdir(parents=True)
         self.layout = Layout(self.root, config())
+        self.paths = locate_books(self.layout)
         self.files: dict[str, bytes] = {"accounts/chart-of-accounts.csv": read_starter_chart("llc_single_member")}
         self.runs = 0
 
@@ -111,10 +113,10 @@ class World:
         return DictSource(self.files)
 
     def books(self) -> Books:
-        return Books(self.source, self.layout, Bounds())
+        return Books(self.source, self.paths, Bounds())
 
     def bank(self) -> BankBook:
-        return BankBook(self.source, self.layout)
+        return BankBook(self.source, self.paths)
 
     def cards(self) -> list[Card]:
         return list(load_cards(self.source, "queue").values())
@@ -136,7 +138,7 @@ class World:
         """``script(call)`` as a run: it is all in the books, or an exception and nothing."""
         self.runs += 1
         source = DictSource(dict(self.files))
-        books, bank = Books(source, self.layout, Bounds()), BankBook(source, self.layout)
+        books, bank = Books(source, self.paths, Bounds()), BankBook(source, self.paths)
         imports = ImportSession(self.layout, config(), books, bank, lambda path: path in self.files)
         context = Context(
             run_id=f"run-{self.runs}",
@@ -181,7 +183,7 @@ class World:
     def mark(self, through: date, state: str) -> None:
         books = self.books()
         digest = trial_balance_digest(books, through) if through > date.min else ""
-        path = self.layout.periods
+        path = self.paths.periods
         mark = PeriodMark(through, state, "me", "2026-01-01T00:00:00Z", "why", digest)
         self.files[path] = append_mark(self.files.get(path), mark)
 

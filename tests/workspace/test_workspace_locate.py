@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cleared.base.errors import ExitCode, UsageError, WorkspaceError
+from cleared.books.ledger.book_paths import list_journal_months, locate_books
 from cleared.domains.installed_domains import ManagedFiles
 from cleared.workspace.location import Layout, find_workspace
 from cleared.workspace.settings.config_file import load_config_file
@@ -38,13 +39,14 @@ def layout(books: str, root: Path = Path("/w")) -> Layout:
 
 def test_the_documented_layout() -> None:
     found = layout("books")
-    assert found.journal_path(2025, 1) == "books/2025/01/journal.csv"
-    assert found.bank_path("checking", "2025-01") == "books/bank/checking/2025-01.csv"
-    assert (found.matches_path("2025-01"), found.imports) == (
+    paths = locate_books(found)
+    assert paths.journal_path(2025, 1) == "books/2025/01/journal.csv"
+    assert paths.bank_path("checking", "2025-01") == "books/bank/checking/2025-01.csv"
+    assert (paths.matches_path("2025-01"), paths.imports) == (
         "books/bank/matches-2025-01.csv",
         "books/bank/imports.csv",
     )
-    assert (found.duplicates, found.periods) == ("books/bank/duplicates.csv", "books/periods.csv")
+    assert (paths.duplicates, paths.periods) == ("books/bank/duplicates.csv", "books/periods.csv")
     assert found.agent_path("ingest") == "agents/ingest.py"
     assert found.script_path("vendor_name") == "scripts/vendor_name.py"
     managed = ManagedFiles(found)
@@ -58,8 +60,9 @@ def test_the_published_layout(tmp_path: Path) -> None:
     found = layout(".", tmp_path)
     (tmp_path / "2024" / "12").mkdir(parents=True)
     (tmp_path / "2024" / "12" / "journal.csv").touch()
-    assert found.journal_path(2025, 1) == "2025/01/journal.csv"
-    assert found.periods == "books/periods.csv"
+    paths = locate_books(found)
+    assert paths.journal_path(2025, 1) == "2025/01/journal.csv"
+    assert paths.periods == "books/periods.csv"
     assert ManagedFiles(found).folders == [
         "books",
         "accounts",
@@ -71,18 +74,18 @@ def test_the_published_layout(tmp_path: Path) -> None:
         "agents/approvals",
     ]
     assert ManagedFiles(found).has_path("2025/01/journal.csv")
-    assert found.list_journals() == [(2024, 12)]
+    assert list_journal_months(found) == [(2024, 12)]
 
 
 @given(st.integers(1, 9999), st.integers(1, 12), st.sampled_from([".", "books", "a/b", "books/"]))
 def test_a_journal_path_says_its_month(year: int, month: int, books: str) -> None:
-    found = layout(books)
-    assert found.journal_month(found.journal_path(year, month)) == (year, month)
+    paths = locate_books(layout(books))
+    assert paths.find_month(paths.journal_path(year, month)) == (year, month)
 
 
 @pytest.mark.parametrize("path", ["books/2025/13/journal.csv", "2025/01/journal.csv", "books/bank/x.csv", ""])
 def test_other_paths_are_no_journals(path: str) -> None:
-    assert layout("books").journal_month(path) is None
+    assert locate_books(layout("books")).find_month(path) is None
 
 
 @pytest.mark.parametrize("name", ["../ingest", "a/b", "", "/x"])
@@ -90,4 +93,4 @@ def test_names_are_checked(name: str) -> None:
     with pytest.raises(UsageError):
         layout("books").agent_path(name)
     with pytest.raises(UsageError):
-        layout("books").bank_path(name, "2025-01")
+        locate_books(layout("books")).bank_path(name, "2025-01")

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from cleared.base.errors import UsageError
+from cleared.books.ledger.book_paths import locate_books
 from cleared.changes.workspace_creation import initial_files
 from cleared.workspace import template
 from cleared.workspace.location import Layout
@@ -52,7 +53,7 @@ def test_charts_keep_the_meaning_of_documented_ids(entity_type: str) -> None:
 
 def test_the_checkout_is_itself_a_workspace() -> None:
     layout = Layout(TOP, load_config_file(TOP / "config.yaml"))
-    assert (TOP / layout.chart).read_bytes() == read_starter_chart(layout.config.business.entity_type)
+    assert (TOP / locate_books(layout).chart).read_bytes() == read_starter_chart(layout.config.business.entity_type)
     assert layout.config.business.entity_type == "llc_single_member"
     assert (TOP / layout.import_dir).is_dir()
     assert sorted(template.starter_files()) == [

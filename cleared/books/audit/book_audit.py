@@ -22,6 +22,7 @@ from cleared.base.file_source import FileSource
 from cleared.books.decision_effects import effects_between
 from cleared.books.importing.kept_bank_files import find_altered_bank_files
 from cleared.books.index.journal_index import open_index
+from cleared.books.ledger.book_paths import locate_books
 from cleared.books.ledger.chart import Account, parse_chart
 from cleared.books.ledger.checks import check_against_commit, check_books
 from cleared.books.ledger.entry import HEADER, entry_of_leg
@@ -40,6 +41,10 @@ class BookAudit(RecordAudit):
     It is asked at every command, mostly for little: what reads books is imported where it is needed.
     """
 
+    def __init__(self, layout: Layout) -> None:
+        super().__init__(layout)
+        self.paths = locate_books(layout)
+
     def check_records(self, source: FileSource, commit: Snapshot | None = None) -> list[Violation]:
         books, bank = open_books(self.layout, source)
         if commit is None:
@@ -56,39 +61,38 @@ class BookAudit(RecordAudit):
         return chain(find_lost_receipts(self.layout, commit), find_altered_bank_files(self.layout, commit))
 
     def list_effects(self, before: FileSource, after: FileSource, files: Collection[str]) -> list[Effect]:
-        months = [month for month in map(self.layout.journal_month, files) if month is not None]
-        if not months and self.layout.outcomes not in files:
+        months = [month for month in map(self.paths.find_month, files) if month is not None]
+        if not months and self.paths.outcomes not in files:
             return []
         earlier, _ = open_books(self.layout, before)
         books, bank = open_books(self.layout, after)
         return effects_between(earlier, books, bank, months)
 
     def name_decisions(self, files: Collection[str]) -> Iterator[str]:
-        if self.layout.periods in files:
+        if self.paths.periods in files:
             yield "closed or reopened a period"
 
     @property
     def folders(self) -> Sequence[str]:
-        layout = self.layout
-        fixed = [layout.books_dir, PurePosixPath(layout.chart).parent.as_posix()]
-        if layout.journal_root:
+        fixed = [self.paths.folder, PurePosixPath(self.paths.chart).parent.as_posix()]
+        if self.paths.journal_root:
             return fixed
-        return [*fixed, *sorted(p.name for p in layout.root.iterdir() if _YEAR.fullmatch(p.name) and p.is_dir())]
+        return [*fixed, *sorted(p.name for p in self.layout.root.iterdir() if _YEAR.fullmatch(p.name) and p.is_dir())]
 
     @property
     def shared_files(self) -> Sequence[SharedFile]:
 
         remedy = "To rename or close an account: cleared accounts."
-        path = self.layout.chart
+        path = self.paths.chart
         return (SharedFile(path, "accounts", remedy, partial(describe_chart_changes, path=path)),)
 
     def is_record_file(self, path: str) -> bool:
-        layout = self.layout
-        return path == layout.chart or path.startswith(f"{layout.books_dir}/") or layout.journal_month(path) is not None
+        paths = self.paths
+        return path == paths.chart or path.startswith(f"{paths.folder}/") or paths.find_month(path) is not None
 
     def list_fixed_rows(self, path: str, data: bytes) -> list[bytes]:
 
-        return split_rows(data) if self.layout.journal_month(path) is None else list_without_status(data)
+        return split_rows(data) if self.paths.find_month(path) is None else list_without_status(data)
 
     @property
     def row_kinds(self) -> Sequence[RowKind]:
@@ -97,16 +101,16 @@ class BookAudit(RecordAudit):
 
     def find_row_kind(self, path: str) -> RowKind | None:
         entries, lines, periods = self.row_kinds
-        if self.layout.journal_month(path) is not None:
+        if self.paths.find_month(path) is not None:
             return entries
-        if path == self.layout.periods:
+        if path == self.paths.periods:
             return periods
-        root = self.layout.bank_root
+        root = self.paths.bank_root
         return lines if path.startswith(f"{root}/") and path.count("/") > root.count("/") + 1 else None
 
     def list_roots(self, commit: Snapshot) -> Collection[str]:
-        years = () if self.layout.journal_root else filter(_YEAR.fullmatch, commit.list_folder(""))
-        return {self.layout.books_dir, *years}
+        years = () if self.paths.journal_root else filter(_YEAR.fullmatch, commit.list_folder(""))
+        return {self.paths.folder, *years}
 
 
 _COMPARED_COLUMNS: Final = tuple(
@@ -198,7 +202,7 @@ def _describe_change(old: Account, new: Account | None) -> str:
 def find_lost_receipts(layout: Layout, snapshot: Snapshot) -> Iterator[Violation]:
     """Receipts on record whose file is no plain file of the commit any more, though it was one. Those that stay on the
     machine which took them were never in git."""
-    path = layout.receipts
+    path = locate_books(layout).receipts
     kept = parse_receipts(snapshot.read_file(path), path)
     missing = {each.file: each for each in kept.values() if snapshot.read_file(each.file) is None}
     if not missing:

@@ -21,6 +21,7 @@ from cleared.base.json_values import to_json
 from cleared.books.decisions.reconciling import iter_legs
 from cleared.books.index.journal_index import JournalIndex, open_index
 from cleared.books.ledger.agreed_balances import AGREED
+from cleared.books.ledger.book_paths import locate_books
 from cleared.books.ledger.chains import REVERSES
 from cleared.books.ledger.entry import BY_FILES
 from cleared.books.ledger.reconciliation import AccountFacts, find_completeness, read_account_facts
@@ -89,7 +90,7 @@ def _digest_months(index: JournalIndex, banks: Collection[int], known: Mapping[s
 
 def _digest_facts(host: Host, snapshot: Snapshot, months: Iterable[str]) -> str:
     accounts = [[a.id, a.name, a.ledger_account, str(a.opening)] for a in host.config.bank_accounts]
-    bank = snapshot.find_entry(host.layout.bank_root)
+    bank = snapshot.find_entry(locate_books(host.layout).bank_root)
     facts = [sorted(months), bank.oid if bank is not None else None, accounts, host.decimal_places]
     return hashlib.sha256(json.dumps(facts).encode()).hexdigest()
 

@@ -225,7 +225,7 @@ class ImportUndoing:
             before, _ = open_books(self.host.layout, CommittedSource(Snapshot(repo, parent)))
             after, _ = open_books(self.host.layout, CommittedSource(Snapshot(repo, commit.id)))
             for file in commit.files or ():
-                month = self.host.layout.journal_month(file)
+                month = self.bank.paths.find_month(file)
                 if month is not None:
                     known = before.committed_month(*month).entries
                     for number, entry in after.committed_month(*month).entries.items():

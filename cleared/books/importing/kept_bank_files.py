@@ -12,6 +12,7 @@ from typing import Final
 from cleared.base.errors import Place, PolicyError, WorkspaceError, restore_command
 from cleared.base.safe_files import read_stable
 from cleared.books.ledger.bank_lines import ImportRecord, parse_imports
+from cleared.books.ledger.book_paths import locate_books
 from cleared.domains.record_audit import Violation
 from cleared.git import Snapshot
 from cleared.workspace.location import Layout
@@ -62,7 +63,8 @@ def refuse_altered_bank_files(layout: Layout, snapshot: Snapshot, sources: Itera
 
 
 def _read_imports(layout: Layout, snapshot: Snapshot) -> list[ImportRecord]:
-    return parse_imports(snapshot.read_file(layout.imports), layout.imports)
+    path = locate_books(layout).imports
+    return parse_imports(snapshot.read_file(path), path)
 
 
 def _digest_of(data: bytes) -> str:

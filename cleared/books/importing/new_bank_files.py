@@ -21,6 +21,7 @@ from cleared.books.bank_files.plugins import BUILT_IN
 from cleared.books.bank_ledger_accounts import find_fault
 from cleared.books.importing.bank_setup import AccountChoices, BankSetup, plan_accounts
 from cleared.books.ledger.bank_row import ParsedFile
+from cleared.books.ledger.book_paths import locate_books
 from cleared.books.queries import read_accounts
 from cleared.changes.host import Host
 from cleared.workspace.settings.bank_section import CsvProfile
@@ -85,7 +86,7 @@ def plan_file(host: Host, name: str, parsed: ParsedFile, config: Config, choices
         if _is_set_up(name, parsed, config, choices):  # the command was killed before the import
             return BankSetup()
         raise UsageError(f"there is a bank account {choices.id!r} already", remedy="Is it that one? --account ID.")
-    root = host.root / host.layout.books_dir / "bank"
+    root = host.root / locate_books(host.layout).bank_root
     chart = {row["account_id"]: row for row in read_accounts(host)}
     if choices.ledger_account is not None:
         _refuse_ledger_account(config, chart.get(choices.ledger_account), choices.ledger_account)

@@ -23,6 +23,7 @@ from msgspec import Struct
 from cleared.base import money
 from cleared.books.index.month_facts import MonthEntries, MonthSums, Sums, list_columns, sum_month
 from cleared.books.index.month_memory import MonthFacts, index_files, shared_memory
+from cleared.books.ledger.book_paths import locate_books
 from cleared.books.ledger.day_balances import DayBalances
 from cleared.books.ledger.entry import Entry, leg_suffix, parse_entry_id
 from cleared.workspace.location import Layout
@@ -350,8 +351,10 @@ def open_index(layout: Layout, snapshot: Snapshot, places: int, *, stays_open: b
     """
     from cleared.books.ledger.journal import parse_month, parse_month_once
 
+    paths = locate_books(layout)
+
     def read_month(key: MonthKey) -> JournalMonth:
-        path, read = layout.journal_path(*key), parse_month_once if stays_open else parse_month
+        path, read = paths.journal_path(*key), parse_month_once if stays_open else parse_month
         return read(snapshot.read_file(path), *key, path, places)
 
     return JournalIndex(
@@ -362,7 +365,7 @@ def open_index(layout: Layout, snapshot: Snapshot, places: int, *, stays_open: b
 def find_months(layout: Layout, snapshot: Snapshot) -> dict[MonthKey, str]:
     """Month → blob id of each journal in a commit; empty where there is no regular file."""
     months: dict[MonthKey, str] = {}
-    root = layout.journal_root
+    root = locate_books(layout).journal_root
     for year, entry in snapshot.list_folder(root).items():
         if not _YEAR.fullmatch(year) or not entry.is_tree:
             continue

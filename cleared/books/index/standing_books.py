@@ -21,6 +21,7 @@ from cleared.base.clock import check_deadline
 from cleared.base.last_values import LastValues
 from cleared.books.index.journal_index import JournalIndex, MonthKey, open_index
 from cleared.books.index.month_items import MonthItems
+from cleared.books.ledger.book_paths import locate_books
 from cleared.books.ledger.entry import Entry, parse_entry_id
 from cleared.books.ledger.grouped_items import GroupedItems, find_differences
 from cleared.books.ledger.journal import parse_month_once
@@ -156,7 +157,7 @@ def _read_month(
         return before.read
     if (columns := index.find_entries(key)) is not None:
         return MonthItems(columns)
-    path = layout.journal_path(*key)
+    path = locate_books(layout).journal_path(*key)
     month = parse_month_once(snapshot.read_file(path), *key, path, index.places)
     if before is None:
         index.add_month(month)

@@ -2,34 +2,83 @@
 
 from __future__ import annotations
 
-from typing import Protocol
+import re
+from typing import Final
+
+from msgspec import Struct
+
+from cleared.base.safe_names import require_safe_name
+from cleared.workspace.location import Layout
+
+CHART: Final = "accounts/chart-of-accounts.csv"
+_JOURNAL: Final = re.compile(r"([0-9]{4})/(0[1-9]|1[0-2])/journal\.csv")
+_MONTH: Final = re.compile(r"[0-9]{4}-(?:0[1-9]|1[0-2])")
 
 
-class BookPaths(Protocol):
-    """Where each book lies (see ``location.Layout``, which is one)."""
+class BookPaths(Struct, frozen=True):
+    """Where the books of one workspace lie.
 
-    @property
-    def journal_root(self) -> str: ...
-    @property
-    def bank_root(self) -> str: ...
-    @property
-    def matches(self) -> str: ...
-    @property
-    def outcomes(self) -> str: ...
-    @property
-    def imports(self) -> str: ...
-    @property
-    def duplicates(self) -> str: ...
-    @property
-    def undone(self) -> str: ...
-    @property
-    def reconciliations(self) -> str: ...
-    @property
-    def receipts(self) -> str: ...
-    @property
-    def periods(self) -> str: ...
-    @property
-    def chart(self) -> str: ...
-    def journal_path(self, year: int, month: int) -> str: ...
-    def bank_path(self, account: str, month: str) -> str: ...
-    def matches_path(self, month: str) -> str: ...
+    ``paths.books`` is the folder of the journal. Where it is ``.`` (the published layout) the journals are
+    ``YYYY/MM/journal.csv`` at the top, and what else belongs to the books (bank facts, periods) is in ``folder``.
+    """
+
+    folder: str
+    journal_root: str
+    """The folder that has the years; ``""`` is the top."""
+    bank_root: str
+    outcomes: str
+    matches: str
+    """Of earlier versions, which had one file for all months."""
+    imports: str
+    duplicates: str
+    undone: str
+    reconciliations: str
+    receipts: str
+    periods: str
+    chart: str = CHART
+
+    def journal_path(self, year: int, month: int) -> str:
+        name = f"{year:04d}/{month:02d}/journal.csv"
+        return f"{self.journal_root}/{name}" if self.journal_root else name
+
+    def find_month(self, path: str) -> tuple[int, int] | None:
+        """Year and month if ``path`` is a journal of this workspace; the inverse of ``journal_path``."""
+        if self.journal_root:
+            prefix = f"{self.journal_root}/"
+            if not path.startswith(prefix):
+                return None
+            path = path[len(prefix) :]
+        match = _JOURNAL.fullmatch(path)
+        return (int(match[1]), int(match[2])) if match else None
+
+    def bank_path(self, account: str, month: str) -> str:
+        """The bank facts of one account in one month, ``YYYY-MM``."""
+        if not _MONTH.fullmatch(month):
+            raise ValueError(f"{month!r} is not YYYY-MM")
+        return f"{self.bank_root}/{require_safe_name(account, 'bank account')}/{month}.csv"
+
+    def matches_path(self, month: str) -> str:
+        """Which leg posts which line of a month."""
+        return f"{self.bank_root}/matches-{month}.csv"
+
+
+def locate_books(layout: Layout) -> BookPaths:
+    """Where the books lie in a workspace."""
+    folder = layout.books_dir
+    bank = f"{folder}/bank"
+    names = ("outcomes", "matches", "imports", "duplicates", "undone", "reconciliations", "receipts")
+    return BookPaths(
+        folder=folder,
+        journal_root="" if layout.config.paths.books.strip("/") == "." else folder,
+        bank_root=bank,
+        periods=f"{folder}/periods.csv",
+        **{name: f"{bank}/{name}.csv" for name in names},
+    )
+
+
+def list_journal_months(layout: Layout) -> list[tuple[int, int]]:
+    """Year and month of every journal in the working tree, oldest first."""
+    paths = locate_books(layout)
+    found = layout.root.joinpath(paths.journal_root).glob("*/*/journal.csv")
+    months = (paths.find_month(path.relative_to(layout.root).as_posix()) for path in found)
+    return sorted(month for month in months if month)

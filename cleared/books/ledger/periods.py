@@ -27,11 +27,10 @@ class PeriodMark(Struct, frozen=True):
     """SHA-256 of the trial balance at ``through`` when it was closed."""
 
 
-class Periods:
+class Periods(Struct, frozen=True):
     """The marks in order; the last one is in force."""
 
-    def __init__(self, marks: tuple[PeriodMark, ...] = ()) -> None:
-        self.marks = marks
+    marks: tuple[PeriodMark, ...] = ()
 
     @property
     def closed_through(self) -> date | None:

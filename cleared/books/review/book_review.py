@@ -21,6 +21,7 @@ from cleared.books.decisions.entry_amending import describe_changes
 from cleared.books.decisions.entry_correction import Correction, find_successor, non_bank_legs, read_correction
 from cleared.books.decisions.transfer_pairing import pair_entries, settle_decided_transfers
 from cleared.books.index.journal_index import open_index
+from cleared.books.ledger.book_paths import locate_books
 from cleared.books.ledger.chains import RESTORES, list_links
 from cleared.books.ledger.corrections import find_corrections
 from cleared.books.ledger.entry import ZERO, Entry, entry_to_json, format_entry_id, leg_suffix, parse_entry_id
@@ -249,7 +250,7 @@ def trace_entry(host: Host, snapshot: Snapshot, name: str) -> RecordOrigin | Non
 
 def locate_entry(layout: Layout, entry: Entry) -> RecordPlace:
     """Where an entry lies: its first leg stays as it is."""
-    return RecordPlace(layout.journal_path(*entry.month), f"\n{entry.entry_id}a,".encode())
+    return RecordPlace(locate_books(layout).journal_path(*entry.month), f"\n{entry.entry_id}a,".encode())
 
 
 def _describe_line(bank: BankBook, entry: Entry) -> dict[str, Any] | None:

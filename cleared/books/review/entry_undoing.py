@@ -30,7 +30,7 @@ def restore_entries(case: UndoCase) -> None:
     context, result, layout = case.context, case.result, case.decision_context.host.layout
     before, _ = open_books(layout, CommittedSource(case.before))
     after, _ = open_books(layout, CommittedSource(case.after))
-    months = [m for m in map(layout.journal_month, case.commit.files or ()) if m is not None]
+    months = [m for m in map(before.paths.find_month, case.commit.files or ()) if m is not None]
     old = {e.entry_id: e for m in months for e in before.iter_entries(*m)}
     new = {e.entry_id: e for m in months for e in after.iter_entries(*m)}
     changed = [e for i, e in old.items() if new[i].status != e.status]

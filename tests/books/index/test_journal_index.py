@@ -22,6 +22,7 @@ from hypothesis import strategies as st
 from cleared.books.index.journal_index import EntryFilter, JournalIndex, open_index
 from cleared.books.index.month_facts import sum_month
 from cleared.books.index.month_memory import index_files
+from cleared.books.ledger.book_paths import locate_books
 from cleared.books.ledger.entry import STATUSES, ZERO, Bounds, Entry, Leg, entry_to_json, format_entry_id
 from cleared.books.ledger.journal import append_entries, parse_month
 from cleared.books.ledger.staged_journal import Books
@@ -31,7 +32,7 @@ from cleared.workspace.location import Layout
 from cleared.workspace.sealed_files import KEY, SealedFiles
 from cleared.workspace.settings.loading import load_config
 
-LAYOUT = Layout(Path("/nowhere"), load_config("business: {name: Acme}\n"))
+PATHS = locate_books(Layout(Path("/nowhere"), load_config("business: {name: Acme}\n")))
 TEXTS = st.text(st.sampled_from('ab Ä"ß,\n;\0'), max_size=6)
 Files = dict[tuple[int, int], bytes]
 
@@ -45,7 +46,7 @@ def own_home() -> Iterator[None]:
 
 class FileSource:
     def __init__(self, files: Files) -> None:
-        self.files = {LAYOUT.journal_path(*key): data for key, data in files.items()}
+        self.files = {PATHS.journal_path(*key): data for key, data in files.items()}
 
     def read(self, path: str) -> bytes | None:
         return self.files.get(path)
@@ -57,7 +58,7 @@ class FileSource:
 def index_of(files: Files, state_dir: Path | None, *, stays_open: bool = False) -> JournalIndex:
     return JournalIndex(
         {key: hashlib.sha256(data).hexdigest() for key, data in files.items()},
-        lambda key: parse_month(files[key], *key, LAYOUT.journal_path(*key), 2),
+        lambda key: parse_month(files[key], *key, PATHS.journal_path(*key), 2),
         2,
         index_files(state_dir) if state_dir is not None else None,
         stays_open=stays_open,
@@ -121,7 +122,7 @@ SEARCHES: tuple[dict[str, Any], ...] = (
 
 
 def check_answers(files: Files, index: JournalIndex) -> None:
-    books = Books(FileSource(files), LAYOUT, Bounds())
+    books = Books(FileSource(files), PATHS, Bounds())
     if all(day.startswith(f"{y:04d}-{m:02d}-") for y, m in index.months for day in index.month_sums((y, m)).days):
         assert index_answers(index) == answers(books)  # else a file was damaged, and has another month's entry
     for search in SEARCHES:

@@ -8,6 +8,7 @@ from decimal import Decimal
 from pathlib import Path
 
 from cleared.books.ledger.bank_lines import BankLine
+from cleared.books.ledger.book_paths import locate_books
 from cleared.books.ledger.entry import HEADER_LINE, Bounds, Entry, Leg
 from cleared.books.ledger.staged_bank_lines import BankBook
 from cleared.books.ledger.staged_journal import Books
@@ -22,7 +23,7 @@ CHART = (
     b"4010,Sales,revenue,,,,,,,\n"
     b"5030,Other,expense,,,,,,,\n"
 )
-LAYOUT = Layout(Path("/nowhere"), load_config("business: {name: Acme}\n"))
+PATHS = locate_books(Layout(Path("/nowhere"), load_config("business: {name: Acme}\n")))
 JOURNAL = "books/2025/01/journal.csv"
 ZERO = Decimal(0)
 
@@ -39,11 +40,11 @@ class DictSource:
 
 
 def books(files: Mapping[str, bytes] | None = None, bounds: Bounds | None = None) -> Books:
-    return Books(DictSource(files or {}), LAYOUT, bounds or Bounds())
+    return Books(DictSource(files or {}), PATHS, bounds or Bounds())
 
 
 def bank(files: Mapping[str, bytes] | None = None) -> BankBook:
-    return BankBook(DictSource(files or {}), LAYOUT)
+    return BankBook(DictSource(files or {}), PATHS)
 
 
 def legs(amount: str = "4.00", debit: int = 5030, credit: int = 1010) -> list[Leg]:

@@ -6,7 +6,7 @@ from datetime import date
 from decimal import Decimal
 
 import pytest
-from ledger_samples import JOURNAL, LAYOUT, DictSource, books, entry_of, journal, make_line, pair
+from ledger_samples import JOURNAL, PATHS, DictSource, books, entry_of, journal, make_line, pair
 
 from cleared.base.csv_text import format_record
 from cleared.base.errors import WorkspaceError
@@ -42,7 +42,7 @@ def lines(month: str, *names: str) -> dict[str, bytes]:
 
 def open_bank(files: dict[str, bytes]) -> tuple[BankBook, NotedSource]:
     source = NotedSource(files)
-    return BankBook(source, LAYOUT), source
+    return BankBook(source, PATHS), source
 
 
 FILES = {
