@@ -11,10 +11,12 @@ import os
 import subprocess
 import threading
 from contextlib import suppress
+from pathlib import Path
 from typing import Final
 
 from cleared.base.clock import SystemClock
 from cleared.base.errors import WorkspaceError
+from cleared.git.object_writer import KEEP_SUFFIX, KEEP_TEXT
 from cleared.git.repository import Repository
 
 _MANY: Final = 24
@@ -25,6 +27,7 @@ _FEWEST: Final = 3
 """Packs from which their bytes say something of all: one large file alone is no reason."""
 _PAUSE_SECONDS: Final = 5.0
 """So long after packing began it is not begun again, where git found nothing to join."""
+_ABANDONED_SECONDS: Final = 3600.0
 LOCK: Final = "cleared-repack.lock"
 """The file in git's folder that is locked while git packs."""
 REPACK: Final = ("repack", "-d", "-q", "--geometric=2", "--no-write-bitmap-index", "--threads=1")
@@ -38,7 +41,12 @@ def start_packing_if_due(repo: Repository) -> bool:
     """
     sizes: list[int] = []
     with suppress(OSError), os.scandir(f"{repo.common_dir}{os.sep}objects{os.sep}pack") as entries:
-        sizes = sorted(entry.stat().st_size for entry in entries if entry.name.endswith(".pack"))
+        for entry in entries:
+            if entry.name.endswith(".pack"):
+                sizes.append(entry.stat().st_size)
+            elif entry.name.endswith(KEEP_SUFFIX):
+                _remove_abandoned(Path(entry.path))
+    sizes.sort()
     is_large = len(sizes) >= _FEWEST and sum(sizes[:-1]) >= max(_LARGE, sizes[-1])
     if len(sizes) < _MANY and not is_large:
         return False
@@ -48,6 +56,14 @@ def start_packing_if_due(repo: Repository) -> bool:
             return False
         return _start_packing(repo)
     return False
+
+
+def _remove_abandoned(keep: Path) -> None:
+    """Remove what a killed commit has left to keep its pack: that would never be joined."""
+    old = SystemClock().now().timestamp() - _ABANDONED_SECONDS
+    with suppress(OSError):
+        if keep.stat().st_mtime < old and keep.read_bytes() == KEEP_TEXT:
+            keep.unlink()
 
 
 def _start_packing(repo: Repository) -> bool:

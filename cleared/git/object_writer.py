@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
-from typing import Self
+from typing import Final, Self
 
 from cleared.base.errors import WorkspaceError
 from cleared.base.safe_files import sync_files
@@ -20,13 +20,17 @@ from cleared.git.repository import Repository
 
 #: How often an object that a ``git gc`` took away is written again.
 _RETRIES = 9
+KEEP_SUFFIX: Final = ".keep"
+KEEP_TEXT: Final = b"cleared\n"
+"""Tells what was kept here from what a person keeps, where a killed process leaves one."""
 
 
 class NewObjects:
     """Writes objects as one pack; they are there after ``flush``, and durably after ``sync_names``. Raises ``OSError``.
 
-    A ``git gc`` that runs meanwhile may remove what nothing refers to yet: ``flush`` may be called again, and writes
-    again what is gone. As a context manager it removes the temporary files of what was not flushed.
+    As a context manager, to be left once a ref has been moved: until then a file of git's own kind says that the pack
+    is to stay, as a ``git repack`` that had begun before would remove what nothing refers to. ``flush`` may be called
+    again, and writes again what is gone all the same. Temporary files of what was not flushed are removed.
     """
 
     def __init__(self, repo: Repository) -> None:
@@ -36,6 +40,7 @@ class NewObjects:
         """Id → kind and content, which is the caller's own: files can be large."""
         self._temporaries: dict[Path, Path] = {}
         self._placed: list[Path] = []
+        self._kept: list[Path] = []
         self._is_synced = True
 
     def add_object(self, kind: str, content: bytes) -> str:
@@ -83,10 +88,10 @@ class NewObjects:
         with packed.open("xb") as file:
             checksum, data = write_pack(file, self._contents, self._hash_name)
         index.write_bytes(data)
-        self._temporaries = {
-            packed: self._folder / f"pack-{checksum}.pack",
-            index: self._folder / f"pack-{checksum}.idx",
-        }
+        place = self._folder / f"pack-{checksum}"
+        self._kept.append(place)
+        place.with_suffix(KEEP_SUFFIX).write_bytes(KEEP_TEXT)
+        self._temporaries = {packed: place.with_suffix(".pack"), index: place.with_suffix(".idx")}
 
     def _remove_temporaries(self) -> None:
         for temporary in self._temporaries:
@@ -101,6 +106,9 @@ class NewObjects:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self._remove_temporaries()
+        for place in self._kept:
+            with suppress(OSError):
+                place.with_suffix(KEEP_SUFFIX).unlink(missing_ok=True)
 
 
 def _is_there(path: Path) -> bool:

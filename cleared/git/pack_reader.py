@@ -27,6 +27,8 @@ _BY_OFFSET, _BY_NAME = 6, 7
 LARGE_OFFSET: Final = 1 << 31
 _FEW: Final = 512
 """Objects of a small pack at most."""
+_MOST_PACKS: Final = 100
+"""That are open here, with two files each; git reads the others. There are a few dozen, unless nobody joins them."""
 _MAX_DEPTH: Final = 200
 """Git makes chains of fifty."""
 _MOST_OVERHEAD: Final = 256
@@ -184,7 +186,7 @@ class PackReader:
             pack = self._packs.pop(name)
             if pack is not None:
                 pack.close()
-        for name in sorted(names - self._packs.keys()):
+        for name in sorted(names - self._packs.keys())[: _MOST_PACKS - len(self._packs)]:
             self._packs[name] = _open_pack(self._folder, name, width)
         found = [pack for pack in self._packs.values() if pack is not None]
         self._large = [pack for pack in found if pack.count > _FEW]

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from vcs_samples import Work
 
-from cleared.git import pack_writer
+from cleared.git import Repository, pack_writer, start_packing_if_due
 from cleared.git.object_reader import HashName, hash_object
+from cleared.git.object_writer import NewObjects
 from cleared.git.pack_reader import PackReader
 
 CONTENTS = st.lists(st.binary(max_size=300) | st.integers(0, 70_000).map(bytes), min_size=1, max_size=20)
@@ -56,3 +60,37 @@ def test_objects_beyond_two_gigabytes_have_their_places(tmp_path: Path, monkeypa
     assert max(places.values()) > 100
     reader = PackReader(str(tmp_path))
     assert {oid: reader.read(oid, 1 << 20) for oid in objects} == {oid: ("blob", c) for oid, c in objects.items()}
+
+
+def test_more_packs_than_are_opened_are_read_by_git(work: Work) -> None:
+    """Where ``gc.auto=0`` says that nobody is to join them."""
+    work.git("config", "gc.auto", "0")
+    oids = []
+    for number in range(120):
+        with NewObjects(work.repo) as objects:
+            oids.append(objects.add_object("blob", b"%d" % number))
+            objects.flush()
+    assert not start_packing_if_due(work.repo)
+    with Repository.open(work.root, for_writing=False) as fresh:
+        before = len(os.listdir("/proc/self/fd")) if sys.platform == "linux" else 0
+        assert [fresh.objects.read_object(oid)[1] for oid in oids] == [b"%d" % number for number in range(120)]
+        after = len(os.listdir("/proc/self/fd")) if sys.platform == "linux" else 0
+    assert after - before < 220
+
+
+def test_a_repack_that_had_begun_leaves_what_no_branch_names_yet(work: Work) -> None:
+    with NewObjects(work.repo) as objects:
+        oid = objects.add_object("blob", b"of a commit that is being made")
+        objects.flush()
+        work.git("repack", "-adq")
+        work.git("gc", "-q", "--prune=now")
+        assert work.git("cat-file", "-t", oid) == "blob\n"
+    packs = work.root / ".git/objects/pack"
+    assert not list(packs.glob("*.keep"))
+    mine, old = packs / "pack-1.keep", packs / "pack-2.keep"
+    mine.write_text("mine")
+    old.write_bytes(b"cleared\n")
+    for path in (mine, old):
+        os.utime(path, (0, 0))
+    start_packing_if_due(work.repo)
+    assert [*packs.glob("*.keep")] == [mine]  # a killed commit had left the other
