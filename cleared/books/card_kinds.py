@@ -39,7 +39,7 @@ NEAR_MATCH: Final = CardKind(
     "near_match",
     "Look-alike rows",
     "look-alikes",
-    "A row looks like one that came before under another text.",
+    "A row looks like one that came before under another text or id.",
     "",
     answers={"different": "Both rows are right.", "seen": "Seen."},
 )

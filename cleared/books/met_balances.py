@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import itertools
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import date, timedelta
 from decimal import Decimal, InvalidOperation
 from typing import Final
@@ -18,7 +18,7 @@ from cleared.base import money
 from cleared.base.clock import format_iso
 from cleared.books.index.journal_index import JournalIndex, open_index
 from cleared.books.ledger.agreed_balances import LAPSED, MET, AgreedBalance, AgreementCheck, BankTiming, BookedLine
-from cleared.books.ledger.bank_lines import BankLine
+from cleared.books.ledger.bank_lines import BankLine, ImportRecord
 from cleared.books.ledger.entry import ZERO, leg_suffix
 from cleared.books.ledger.staged_bank_lines import NEAR_DAYS, RELEASED, BankBook
 from cleared.books.ledger.staged_journal import Books
@@ -55,14 +55,10 @@ def _list_candidates(bank: BankBook, accounts: Mapping[str, int], now: str) -> I
     known = {(each.account, each.day): each for each in [*bank.compared_balances, *bank.new_agreed]}
     stated: dict[tuple[int, date], AgreedBalance] = {}
     for record in bank.imports:
-        if record.account in accounts and record.closing_balance and record.last_date:
-            try:
-                day, amount = date.fromisoformat(record.last_date), Decimal(record.closing_balance)
-            except (ValueError, InvalidOperation):  # a damaged one is no balance
-                continue
-            account = accounts[record.account]
-            if amount.is_finite():
-                stated[account, day] = AgreedBalance(account, day, amount, record.name, now, MET)
+        closing = read_closing_balance(record) if record.account in accounts else None
+        if closing is not None:
+            key = accounts[record.account], closing[0]
+            stated[key] = AgreedBalance(*key, closing[1], record.name, now, MET)
     for key, each in sorted(stated.items(), key=lambda item: item[0][1]):
         before = known.get(key)
         if before is None or before.state == LAPSED or (before.state == MET and _is_news(before, each)):
@@ -133,22 +129,80 @@ def _iter_recorded_lines(bank: BankBook, name: str) -> Iterator[BankLine]:
 
 def _move_by_late_lines(bank: BankBook, accounts: Mapping[str, int], now: str) -> Iterator[AgreedBalance]:
     """The balances on record that lines of this draft move: a file was taken before the bank's day was over, and a
-    later one has the rest of it."""
+    later one has the rest of it. Other lines that a file brings of days gone by were part of the balance before, or
+    are no rows of the bank."""
     recorded = bank.processed_line_ids | bank.staged_line_ids()
-    late = [
-        (accounts[name], line)
-        for line_id, (name, line) in bank.new_lines.items()
-        if name in accounts and line_id in recorded and line.state == "posted"
-    ]
-    for each in bank.agreed_balances:
-        if each.state == MET:
-            near = each.day - timedelta(days=min(NEAR_DAYS, (each.day - date.min).days))
-            moved = money.total(
-                [
-                    line.amount
-                    for account, line in late
-                    if account == each.account and near <= line.posted_date <= each.day
-                ]
-            )
-            if moved != ZERO:
+    late: dict[int, list[BankLine]] = {}
+    for line_id, (name, line) in bank.new_lines.items():
+        if name in accounts and line_id in recorded and line.state == "posted":
+            late.setdefault(accounts[name], []).append(line)
+    for each in bank.agreed_balances if late else ():
+        if each.state == MET and each.account in late:
+            records = [record for record in bank.new_imports if accounts.get(record.account) == each.account]
+            moved = _sum_late_lines(bank, records, late[each.account], each)
+            if moved:
                 yield replace(each, amount=each.amount + moved, at=now)
+
+
+def _sum_late_lines(
+    bank: BankBook, records: Sequence[ImportRecord], late: Sequence[BankLine], balance: AgreedBalance
+) -> Decimal:
+    """What the lines come to that a balance did not have. ``records``: of the files that brought them, which say so by
+    a balance that has them; where none says any, of its very day those that are like no other line."""
+    near = balance.day - timedelta(days=min(NEAR_DAYS, (balance.day - date.min).days))
+    lines = [line for line in late if near <= line.posted_date <= balance.day]
+    if not lines:
+        return ZERO
+    if not any(map(read_closing_balance, records)):
+        of_day = [line for line in lines if line.posted_date == balance.day]
+        return money.total([x.amount for x in of_day if not bank.find_similar_lines(records[0].account, x)])
+    moved = money.total([line.amount for line in lines])
+    supposed = replace(balance, amount=balance.amount + moved)
+    return moved if any(_says(bank, record, supposed) for record in records) else ZERO
+
+
+def move_by_correction(draft: StagedBooks, replaced: BankLine, right: BankLine, now: str) -> None:
+    """Move the balances on record of files that had a line as the bank first reported it, now that another one counts
+    in its place (``right``, which a later file brought)."""
+    bank = draft.bank
+    name, _ = bank.find_line(right.line_id) or ("", right)
+    records = (record for record in bank.imports if record.account == name)
+    earlier = itertools.takewhile(lambda record: record.file_sha256 != right.file_sha256, records)
+    files, account = {record.name for record in earlier}, draft.ledger_accounts.get(name)
+    for each in bank.agreed_balances:
+        if (each.account, each.state) == (account, MET) and each.by in files:
+            parts = [(right.posted_date, right.amount), (replaced.posted_date, -replaced.amount)]
+            moved = money.total([amount for day, amount in parts if day <= each.day])
+            if moved:
+                bank.new_agreed.append(replace(each, amount=each.amount + moved, at=now))
+
+
+def restore_met_balances(bank: BankBook, before: BankBook, after: BankBook, now: str) -> None:
+    """Take back what a decision did to balances that files say. ``before``, ``after``: the bank lines as of the commits
+    before it and of it. Where another one has changed a balance since, that stays."""
+    earlier, latest = ({(e.account, e.day): e for e in each.compared_balances} for each in (before, bank))
+    for each in after.compared_balances:
+        key = each.account, each.day
+        was = earlier.get(key)
+        if each.state == MET and each != was and latest.get(key) == each:
+            bank.new_agreed.append(replace(was, at=now) if was is not None else replace(each, state=LAPSED, at=now))
+
+
+def _says(bank: BankBook, record: ImportRecord, balance: AgreedBalance) -> bool:
+    """Whether a file's closing balance, with the lines between its day and that of ``balance``, comes to that."""
+    closing = read_closing_balance(record)
+    if closing is None:
+        return False
+    first, last = sorted((closing[0], balance.day))
+    lines = bank.iter_lines_between(record.account, first, last)
+    between = money.total([line.amount for line in lines if first < line.posted_date <= last])
+    return closing[1] == balance.amount + (between if closing[0] > balance.day else -between)
+
+
+def read_closing_balance(record: ImportRecord) -> tuple[date, Decimal] | None:
+    """The day and the amount of the balance with which a file ends; None where it says none, or it is damaged."""
+    try:
+        day, amount = date.fromisoformat(record.last_date), Decimal(record.closing_balance)
+    except (ValueError, InvalidOperation):
+        return None
+    return (day, amount) if amount.is_finite() else None

@@ -219,3 +219,17 @@ def test_a_transfer_of_which_a_side_is_taken_back_is_asked_no_more(ws: Workspace
     ws.ok("queue", "answer", card, "pair")
     assert len(ws.json("transfers")["pairs"]) == 1
     ws.in_order()
+
+
+def test_a_transfer_that_took_long_is_paired_by_who_says_so(ws: Workspace) -> None:
+    """B24: twelve days lie between both sides, and the list knows what a person has paired."""
+    add_savings(ws)
+    ws.drop("a.csv", chase(("01/05/2025", "WIRE", "-300.00")))
+    ws.drop("savings/b.csv", chase(("01/17/2025", "ARRIVED", "300.00")))
+    ws.script(POST)
+    ids = {e["description"]: e["entry_id"] for e in ws.entries()}
+    assert not ws.json("transfers")["proposed"]
+    ws.ok("transfers", "pair", ids["WIRE"], ids["ARRIVED"])
+    found = ws.json("transfers")
+    assert [pair["days"] for pair in found["pairs"]] == [12] and not found["unpaired"]
+    ws.in_order()

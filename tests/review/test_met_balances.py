@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from harness import Workspace, chase
+import re
+
+from harness import Workspace, chase, refused
+from statement_files import Line, Told, write_ofx
 
 OPENING = ("journal", "add", "2024-12-31", "Opening", "1010=1000.00", "3900=-1000.00")
 NOON = chase(("01/10/2025", "GITHUB *PRO", "-4.00", "996.00"))
@@ -12,6 +15,23 @@ def list_met(ws: Workspace) -> list[str]:
     """Day, balance, and file of each row, in the order of the file."""
     rows = [row.split(",") for row in ws.read("books/bank/reconciliations.csv").splitlines()[1:]]
     return [f"{day} {balance} {by}" for _, day, balance, state, by, *_ in rows if state == "met"]
+
+
+def list_broken(ws: Workspace) -> list[str]:
+    """What ``check`` says of balances."""
+    return [v["message"] for v in ws("check", "--json").json["violations"] if v["check"] == "reconciled"]
+
+
+def revision_of(ws: Workspace) -> str:
+    """The card that asks which of two amounts counts."""
+    (card,) = [each["id"] for each in ws.cards() if each["kind"] == "revision"]
+    return str(card)
+
+
+def ofx(rows: list[tuple[str, str, str, str]], *, says_balance: bool = True) -> str:
+    """An OFX file of (day, amount, text, id), with the balance at its end; before its first row it was 1000.00."""
+    file = write_ofx(Told(lines=[Line(*row) for row in rows]))
+    return file if says_balance else re.sub(r"<LEDGERBAL>.*</LEDGERBAL>", "", file, flags=re.DOTALL)
 
 
 def entry_of(ws: Workspace, text: str) -> str:
@@ -113,3 +133,61 @@ def test_a_line_that_came_late_into_a_closed_month_breaks_nothing_while_it_is_he
     ws.run("ingest")
     assert "GITHUB *PRO" not in [each["description"] for each in ws.entries()]
     ws.in_order()
+
+
+def test_rows_from_before_a_file_do_not_move_its_balance(ws: Workspace) -> None:
+    """An older file comes after the newer one: the newer one's balance had its rows all along."""
+    ws.drop("new.csv", chase(("01/29/2025", "STAPLES", "-40.00", "560.00"), ("01/31/2025", "RENT", "-60.00", "500.00")))
+    ws.run("ingest")
+    ws.ok("journal", "open")
+    ws.drop(
+        "older.csv", chase(("01/27/2025", "COFFEE", "-20.00", "630.00"), ("01/28/2025", "LUNCH", "-30.00", "600.00"))
+    )
+    ws.run("ingest")
+    assert list_met(ws) == ["2025-01-31 500.00 new.csv"]
+    assert list_broken(ws) == ["1010 agreed on 2025-01-31 with new.csv (500.00); the books have 450.00 now"]
+    refused(ws("period", "close", "2025-01", "--with-pending"), 1, "the books have 450.00 now")
+    said = ws("status").out
+    opening = entry_of(ws, "Opening balance of Business checking")
+    assert "not complete" in said and f"cleared journal void {opening}" in said
+    ws.ok("journal", "void", opening, "--reason", "older rows came")
+    ws.ok("journal", "open")
+    ws.in_order()
+    assert "agrees" in ws.ok("reconcile", "1010", "--date", "2025-01-31", "--balance", "500.00").out
+
+
+def test_rows_that_are_there_already_do_not_move_a_balance(ws: Workspace) -> None:
+    """The same rows under other ids, in a file that says no balance."""
+    ws.ok(*OPENING)
+    rows = [("2025-01-29", "-40.00", "STAPLES"), ("2025-01-31", "-60.00", "RENT")]
+    ws.ok("config", "set", "bank_accounts.checking.match.account", "1234567890")
+    ws.drop("jan.ofx", ofx([(*row, f"A{n}") for n, row in enumerate(rows)]))
+    ws.run("ingest")
+    assert list_met(ws) == ["2025-01-31 900.00 jan.ofx"]
+    ws.drop("again.ofx", ofx([(*row, f"X{n}") for n, row in enumerate(rows)], says_balance=False))
+    ws.run("ingest")
+    assert list_met(ws) == ["2025-01-31 900.00 jan.ofx"]
+    assert list_broken(ws) == ["1010 agreed on 2025-01-31 with jan.ofx (900.00); the books have 800.00 now"]
+    (card,) = [each for each in ws.cards() if each["kind"] == "near_match"]
+    assert card["title"] == "again.ofx: 2 new rows look like earlier ones under another text or id; both were kept"
+
+
+def test_a_corrected_row_moves_the_balances_that_had_it(ws: Workspace) -> None:
+    """The bank reports a row with another amount: what earlier files said had the old one. It can be taken back."""
+    ws.ok(*OPENING)
+    ws.ok("config", "set", "bank_accounts.checking.match.account", "1234567890")
+    first, rent = ("2025-01-10", "-40.00", "STAPLES", "A1"), ("2025-01-20", "-60.00", "RENT", "A2")
+    ws.drop("r1.ofx", ofx([first, rent]))
+    ws.run("ingest")
+    ws.drop("r2.ofx", ofx([("2025-01-10", "-45.00", *first[2:]), rent, ("2025-01-25", "-10.00", "LUNCH", "A3")]))
+    ws.run("ingest")
+    for _ in range(2):
+        ws.ok("queue", "answer", revision_of(ws), "replace")
+        ws.in_order()
+        assert list_met(ws)[-2:] == ["2025-01-20 895.00 r1.ofx", "2025-01-25 885.00 r2.ofx"]
+        assert "agrees" in ws.ok("reconcile", "1010", "--date", "2025-01-20", "--balance", "895.00", "--dry-run").out
+        ws.ok("queue", "undo")
+        assert ws.read("books/bank/reconciliations.csv").splitlines()[-2].startswith("1010,2025-01-20,900.00,met")
+        assert ws.read("books/bank/reconciliations.csv").splitlines()[-1].startswith("1010,2025-01-25,885.00,lapsed")
+    ws.ok("queue", "answer", revision_of(ws), "keep")
+    assert list_met(ws)[-1] == "2025-01-20 900.00 r1.ofx"

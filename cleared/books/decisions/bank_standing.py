@@ -20,11 +20,11 @@ from cleared.base import money
 from cleared.base.json_values import to_json
 from cleared.books.decisions.reconciling import iter_legs
 from cleared.books.index.journal_index import JournalIndex, open_index
+from cleared.books.ledger.account_facts import AccountFacts, find_completeness, read_account_facts
 from cleared.books.ledger.agreed_balances import AGREED
 from cleared.books.ledger.book_paths import locate_books
 from cleared.books.ledger.chains import REVERSES
 from cleared.books.ledger.entry import BY_FILES
-from cleared.books.ledger.reconciliation import AccountFacts, find_completeness, read_account_facts
 from cleared.books.ledger.staged_bank_lines import BankBook
 from cleared.changes.host import Host
 from cleared.git import Snapshot

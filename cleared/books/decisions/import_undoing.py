@@ -238,14 +238,15 @@ class ImportUndoing:
     def _refuse_closed(self, lines: Iterable[BankLine], entries: Iterable[Entry]) -> None:
         periods = books_of(self.context).books.periods
         posted = (line for line in lines if self.bank.posted_amount(line.line_id))  # the others are in no balance
-        days = [min(line.posted_date, line.transaction_date or line.posted_date) for line in posted]
-        days += [entry.date for entry in entries]
-        closed = [day for day in days if periods.is_closed(day)]
-        if closed:
+        rows = [min(line.posted_date, line.transaction_date or line.posted_date) for line in posted]
+        closed_rows = [day for day in rows if periods.is_closed(day)]
+        closed_entries = [entry.date for entry in entries if periods.is_closed(entry.date)]
+        if closed_rows or closed_entries:
+            noun = ("row", "rows") if closed_rows else ("entry", "entries")  # a row has its entry mostly
+            what, first = count_noun(len(closed_rows or closed_entries), *noun), min([*closed_rows, *closed_entries])
             raise PolicyError(
-                f"{count_noun(len(closed), 'row')} of it, from {min(closed)} on, lie in a period that is closed "
-                f"(through {periods.closed_through})",
-                remedy=f"Reopen it first: cleared period reopen {min(closed)} --reason …",
+                f"{what} of it, from {first} on, lie in a period that is closed (through {periods.closed_through})",
+                remedy=f"Reopen it first: cleared period reopen {first} --reason …",
             )
 
     def _list_decided(self, lines: Iterable[BankLine], entries: Iterable[Entry]) -> Iterator[str]:

@@ -14,10 +14,10 @@ from cleared.books.decisions.bank_standing import Opening, iter_bank_facts, make
 from cleared.books.decisions.hand_posting import add_entry_by_hand
 from cleared.books.decisions.reconciling import read_facts
 from cleared.books.index.journal_index import EntryFilter, JournalIndex, open_index
+from cleared.books.ledger.account_facts import AccountFacts
 from cleared.books.ledger.chart import OPENING_BALANCES
 from cleared.books.ledger.corrections import make_leg
 from cleared.books.ledger.entry import OPENING, Entry
-from cleared.books.ledger.reconciliation import AccountFacts
 from cleared.books.ledger.staged_bank_lines import BankBook
 from cleared.books.queries import open_committed_books
 from cleared.books.staged_books import books_of

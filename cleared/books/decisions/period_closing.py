@@ -17,10 +17,10 @@ from cleared.books.card_kinds import BALANCE_GAP, ENTRY, NEAR_MATCH, REVISION, T
 from cleared.books.decisions import book_subjects
 from cleared.books.decisions.bank_standing import iter_bank_facts
 from cleared.books.index.journal_index import JournalIndex, open_index
+from cleared.books.ledger.account_facts import list_missing
 from cleared.books.ledger.checks import check_books
 from cleared.books.ledger.closed_periods import trial_balance_digest
 from cleared.books.ledger.periods import PeriodMark, append_mark
-from cleared.books.ledger.reconciliation import list_missing
 from cleared.books.staged_books import books_of
 from cleared.cards.card import Card
 from cleared.changes.audit.attested_state import find_doubt

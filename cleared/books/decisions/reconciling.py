@@ -10,9 +10,9 @@ from cleared.base.clock import format_iso
 from cleared.base.errors import PolicyError, UsageError
 from cleared.books.decisions import book_subjects
 from cleared.books.index.journal_index import EntryFilter, JournalIndex, open_index
+from cleared.books.ledger.account_facts import AccountFacts, read_account_facts
 from cleared.books.ledger.agreed_balances import AGREED, WITHDRAWN, AgreedBalance
 from cleared.books.ledger.entry import Entry
-from cleared.books.ledger.reconciliation import AccountFacts, read_account_facts
 from cleared.books.ledger.staged_bank_lines import BankBook
 from cleared.books.ledger.stated_balances import StatedBalance
 from cleared.books.staged_books import books_of, ledger_accounts

@@ -20,10 +20,10 @@ from cleared.base.errors import Place, WorkspaceError
 from cleared.books.decisions.reconciling import iter_legs
 from cleared.books.index.journal_index import EntryFilter, JournalIndex
 from cleared.books.index.month_facts import MonthEntries
+from cleared.books.ledger.account_facts import read_account_facts
 from cleared.books.ledger.agreed_balances import AgreementCheck
 from cleared.books.ledger.chart import Account
 from cleared.books.ledger.entry import OPENING
-from cleared.books.ledger.reconciliation import read_account_facts
 from cleared.books.ledger.staged_bank_lines import BankBook
 from cleared.books.ledger.staged_journal import Books
 

@@ -37,6 +37,7 @@ from cleared.books.importing.held_rows import (
     describe_early_row,
     describe_foreign_row,
     describe_late_row,
+    describe_reused_ids,
     find_beginning,
     find_format_overlap,
     mark_foreign_rows,
@@ -247,6 +248,7 @@ class ImportSession:
             file.new = fresh
             currency = file.account.currency or self.config.business.currency
             self._hold_rows(file, lambda line: describe_foreign_row(line, currency))
+            self._hold_rows(file, describe_reused_ids(file, self.bank))
             self._hold_corrections(file)
             self._compare_with_other_formats(file)
             begins = find_beginning(file, self.books)

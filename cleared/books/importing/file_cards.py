@@ -164,7 +164,7 @@ def stage_near_matches(file: ImportFile, before: list[ImportRecord], bank: BankB
         card(
             NEAR_MATCH.name,
             _file_key(file, "near"),
-            f"{file.name}: {len(pairs)} new rows look like earlier ones under another text; both were kept",
+            f"{file.name}: {len(pairs)} new rows look like earlier ones under another text or id; both were kept",
             account=file.account.id,
             rows=[
                 {

@@ -25,6 +25,8 @@ from msgspec.structs import replace
 from cleared.base.clock import check_deadline
 from cleared.base.errors import Place, PrimitiveError
 from cleared.books.importing.bank_file import ImportFile, find_covered_days, find_entry_day
+from cleared.books.importing.file_cards import describe_line
+from cleared.books.importing.joined_files import is_reused_id
 from cleared.books.ledger.bank_lines import BankLine, normalise_description
 from cleared.books.ledger.bank_row import BankRow, Statement
 from cleared.books.ledger.chains import find_last_change
@@ -78,6 +80,28 @@ def describe_late_row(file: ImportFile, line: BankLine, books: Books, bank: Bank
         f"{which} was closed (through {books.periods.closed_through}) before it came. cleared queue correct posts it "
         f"on {books.periods.first_open(day)}, or on its day once that is open again"
     )
+
+
+def describe_reused_ids(file: ImportFile, bank: BankBook) -> Callable[[BankLine], str | None]:
+    """Says why a new row is held and what to do, where the bank has used its id for a row of another day and text."""
+    rows = [line for line in file.new if line.bank_id and line.state == "posted"]
+    known: dict[tuple[str, Decimal], list[BankLine]] = defaultdict(list)
+    if rows:
+        first, last = min(line.posted_date for line in rows), max(line.posted_date for line in rows)
+        for line in bank.iter_lines_between(file.account.id, first, last):
+            if line.bank_id:
+                known[line.bank_id, line.amount].append(line)
+
+    def describe(line: BankLine) -> str | None:
+        earlier = next((each for each in known.get((line.bank_id, line.amount), ()) if is_reused_id(line, each)), None)
+        if earlier is None:
+            return None
+        return (
+            f"the bank has used its id {line.bank_id} before, for {describe_line(earlier)}. Where this is another "
+            "payment, cleared queue correct posts it; where it is the same one, answer with ignore"
+        )
+
+    return describe
 
 
 def find_beginning(file: ImportFile, books: Books) -> date | None:

@@ -11,7 +11,7 @@ from decimal import Decimal
 from functools import cached_property
 
 from cleared.books.importing.bank_file import order_in_time
-from cleared.books.ledger.bank_lines import BankLine
+from cleared.books.ledger.bank_lines import BankLine, normalise_description
 from cleared.books.ledger.bank_row import BankRow
 from cleared.books.ledger.staged_bank_lines import NEAR_DAYS
 
@@ -33,7 +33,7 @@ class JoinedFile:
         """Whether ``line`` is another one for sure than ``row`` of the file, though it has its id: of a bank that uses
         its ids again, or where the running balances say that the file begins after it or ends before it."""
         if row.bank_id:
-            return abs(line.posted_date - row.posted_date).days > NEAR_DAYS
+            return abs(line.posted_date - row.posted_date).days > NEAR_DAYS or is_reused_id(row, line)
         if row.balance is None or line.balance_after is None or row.balance == line.balance_after or not self._rest:
             return False
         (first, opening), (last, closing) = self._rest
@@ -84,3 +84,12 @@ def _reach(balance: Decimal, steps: Iterable[tuple[Decimal, Decimal]]) -> set[De
         found |= new
         waiting += new
     return found
+
+
+def is_reused_id(row: BankRow | BankLine, line: BankLine) -> bool:
+    """Whether a row has nothing of a posted line but id and amount: some banks count their ids anew in each file."""
+    return (
+        row.state == line.state == "posted"
+        and row.posted_date != line.posted_date
+        and normalise_description(row.description) != normalise_description(line.description)
+    )

@@ -15,6 +15,7 @@ from cleared.base import money
 from cleared.books.ledger.agreed_balances import MET
 from cleared.books.ledger.bank_lines import BankLine, ImportRecord
 from cleared.books.ledger.bank_row import is_newest_first
+from cleared.books.ledger.entry import ZERO
 from cleared.books.ledger.staged_bank_lines import BankBook
 
 
@@ -59,13 +60,16 @@ def list_stated_balances(lines: Sequence[BankLine], bank: BankBook, name: str, a
     return [StatedBalance(day, _choose_end(ends[day], of_day[day])) for day in sorted(ends)]
 
 
-def find_stated_beginning(lines: Sequence[BankLine], bank: BankBook, name: str) -> StatedBalance | None:
-    """What the account held before its first row, as the file says that begins with it, where rows are missing in that
-    file: its other balances have them, too. None where no such file says it. ``lines``, ``name``: as above."""
+def find_stated_beginning(
+    lines: Sequence[BankLine], bank: BankBook, name: str, *, has_foreign: bool
+) -> StatedBalance | None:
+    """What the account held before its first row, as the file says that begins with it. None where no such file says
+    it, or several say different ones. ``lines``, ``name``: as above. ``has_foreign``: whether there are rows in another
+    currency, of which it is not known what they moved; only a file that lacks rows is believed then."""
     first = min((line.posted_date for line in lines), default=None)
     records = [r for r in bank.imports if first and r.account == name and r.first_date == first.isoformat()]
     said = {record.opening_balance for record in records}
-    if first is None or len(said) != 1 or "" in said or any(map(_is_whole, records)):
+    if first is None or len(said) != 1 or "" in said or (has_foreign and any(map(_is_whole, records))):
         return None
     return StatedBalance(first - timedelta(days=1), Decimal(said.pop()))
 
@@ -87,10 +91,13 @@ def _list_day_ends(in_file: list[BankLine]) -> Iterator[tuple[date, Decimal]]:
 
 def _sum_later(of_day: Iterable[BankLine], place: int, record: ImportRecord, order: Mapping[str, int]) -> Decimal:
     """What rows of a file's last day come to that a later file brought, and that say no balance themselves. Of a file
-    that is not whole they are what it lacks, and its balance has them."""
-    whole = _is_whole(record)
-    later = (line for line in of_day if line.balance_after is None and order.get(line.file_sha256, -1) > place)
-    return money.total([line.amount for line in later if whole])
+    that is not whole they are what it lacks, and its balance has them; one that looks like an earlier one may be it."""
+    if not _is_whole(record):
+        return ZERO
+    lines = [(order.get(line.file_sha256, -1), line) for line in of_day]
+    known = {line.amount for at, line in lines if at <= place}
+    later = (line for at, line in lines if at > place and line.balance_after is None and line.amount not in known)
+    return money.total([line.amount for line in later])
 
 
 def _choose_end(said: Sequence[Decimal], of_day: Iterable[BankLine]) -> Decimal:

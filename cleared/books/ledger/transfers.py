@@ -20,6 +20,8 @@ from cleared.books.ledger.entry import ZERO, Entry, Leg
 CLEARING_ACCOUNT: Final = 1090
 MAX_DAYS: Final = 10
 """Days that may lie between both sides."""
+SLOW_DAYS: Final = 92
+"""The same where a person has said of both that they are sides of a transfer."""
 PROPOSED_DAYS: Final = 5
 """The same where nobody has said yet that it is a transfer."""
 _MAX_CANDIDATES: Final = 50
@@ -121,8 +123,9 @@ def find_transfers(sides: Sequence[TransferSide]) -> Transfers:
     """
     cleared = [side for side in sides if side.is_cleared]
     pairs = list(pair_sides(cleared))
-    paired = {side.entry_id for pair in pairs for side in (pair.out, pair.into)}
-    unpaired = [side for side in cleared if side.entry_id not in paired]
+    unpaired = _leave_out(cleared, pairs)
+    slow = list(pair_sides([side for side in unpaired if side.status not in _UNDECIDED], SLOW_DAYS))
+    pairs, unpaired = [*pairs, *slow], _leave_out(unpaired, slow)
     waiting = {side.entry_id for side in unpaired}
     open_sides = [s for s in sides if s.entry_id in waiting or (not s.is_cleared and s.status in _UNDECIDED)]
     days = _days_by_amount(open_sides)
@@ -132,6 +135,11 @@ def find_transfers(sides: Sequence[TransferSide]) -> Transfers:
         if not (pair.out.is_cleared and pair.into.is_cleared) and _is_unique(pair, days[pair.into.amount])
     ]
     return Transfers(pairs, unpaired, proposed)
+
+
+def _leave_out(sides: Iterable[TransferSide], pairs: Iterable[TransferPair]) -> list[TransferSide]:
+    paired = {side.entry_id for pair in pairs for side in (pair.out, pair.into)}
+    return [side for side in sides if side.entry_id not in paired]
 
 
 def pair_sides(sides: Sequence[TransferSide], most_days: int = MAX_DAYS) -> Iterator[TransferPair]:

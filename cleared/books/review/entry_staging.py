@@ -28,6 +28,7 @@ from cleared.books.ledger.chart import OWNER_DRAWS
 from cleared.books.ledger.corrections import make_leg
 from cleared.books.ledger.entry import Entry, Leg
 from cleared.books.ledger.posting import post_entry
+from cleared.books.met_balances import move_by_correction
 from cleared.books.primitives.voiding import stage_line_card
 from cleared.books.staged_books import books_of
 from cleared.cards.kinds import PROPOSAL, kind_named
@@ -150,8 +151,8 @@ def count_one_line(case: DecisionCase, *, keeps_earlier: bool) -> None:
     books, bank = books_of(context).books, books_of(context).bank
     names = ("line", "earlier") if keeps_earlier else ("earlier", "line")
     other, counts = (str(card.details.get(each, "")) if card is not None else "" for each in names)
-    found = bank.find_line(counts)
-    if found is None or bank.find_line(other) is None:
+    found, wrong = bank.find_line(counts), bank.find_line(other)
+    if found is None or wrong is None:
         raise UsageError(
             f"{case.target.name} does not say which two lines it is about",
             remedy="Void the entry of the one that is wrong (cleared journal void), then answer both.",
@@ -169,6 +170,8 @@ def count_one_line(case: DecisionCase, *, keeps_earlier: bool) -> None:
         case.result.records.append(entry.entry_id)
         context.log_action("reject", reason, entry.entry_id)
     bank.set_line_aside(other, "ignored", f"{reason} ({counts})")
+    if not keeps_earlier:
+        move_by_correction(books_of(context), wrong[1], found[1], format_iso(context.now))
     for each in context.cards.open_cards():
         if each.record_id in case.result.records or (each.kind == LINE.name and each.details.get("line") == other):
             context.cards.resolve_card(each.id, format_iso(context.now), case.by, reason)

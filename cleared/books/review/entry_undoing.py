@@ -13,6 +13,7 @@ from cleared.books.ledger.chains import CORRECTS, ORIGINAL_DATE, RESTORES, REVER
 from cleared.books.ledger.entry import Entry
 from cleared.books.ledger.posting import post_entry
 from cleared.books.ledger.staged_journal import Books
+from cleared.books.met_balances import restore_met_balances
 from cleared.books.primitives.voiding import stage_line_card
 from cleared.books.staged_books import books_of, open_books
 from cleared.cards.card import Card
@@ -28,8 +29,8 @@ def restore_entries(case: UndoCase) -> None:
     Raises ``PolicyError`` where the period is closed by now, or an entry was changed since by something else.
     """
     context, result, layout = case.context, case.result, case.decision_context.host.layout
-    before, _ = open_books(layout, CommittedSource(case.before))
-    after, _ = open_books(layout, CommittedSource(case.after))
+    before, bank_before = open_books(layout, CommittedSource(case.before))
+    after, bank_after = open_books(layout, CommittedSource(case.after))
     months = [m for m in map(before.paths.find_month, case.commit.files or ()) if m is not None]
     old = {e.entry_id: e for m in months for e in before.iter_entries(*m)}
     new = {e.entry_id: e for m in months for e in after.iter_entries(*m)}
@@ -77,6 +78,7 @@ def restore_entries(case: UndoCase) -> None:
         context.log_action("undo", f"restored as {restored.entry_id}", entry.entry_id)
         result.records = list(dict.fromkeys([*result.records, entry.entry_id]))
         result.added.append(restored.entry_id)
+    restore_met_balances(books_of(context).bank, bank_before, bank_after, format_iso(context.now))
 
 
 def _date_restoration(books: Books, entry: Entry, tags: list[str]) -> date:

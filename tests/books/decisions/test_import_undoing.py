@@ -91,7 +91,12 @@ def test_b28_what_somebody_decided_is_named_and_a_closed_month_refused(ws: Works
     ws.ok("queue", "approve", *rest)
     ws.ok("period", "close", "2025-01")
     with unchanged(ws):
-        refused(ws("import", "undo", "january.csv", "--despite", "x"), 3, "closed", "cleared period reopen 2025-01-03")
+        refused(
+            ws("import", "undo", "january.csv", "--despite", "x"),
+            3,
+            "4 rows of it, from 2025-01-03 on, lie in a period that is closed",
+            "cleared period reopen 2025-01-03",
+        )
     ws.ok("period", "reopen", "2025-01", "--reason", "wrong file")
     ws.ok("import", "undo", "january.csv", "--despite", "the wrong file")
     assert trial_balance(ws) == {}

@@ -249,3 +249,26 @@ def test_an_opening_balance_that_only_a_part_of_the_day_meets_is_taken_back(ws: 
     assert "withdraw it: cleared reconcile 1010 --date 2025-02-01 --withdraw REASON" in broken["remedy"]
     ws.ok("reconcile", "1010", "--date", "2025-02-01", "--withdraw", "the day was not over")
     ws.in_order()
+
+
+@pytest.mark.parametrize("write", [write_camt, write_mt940, write_ofx])
+def test_what_is_booked_by_hand_beside_its_row_is_no_part_of_the_opening(
+    ws: Workspace, write: Callable[[Told], str]
+) -> None:
+    """The rent is in the books twice: the opening balance does not hide it, and it is named."""
+    ws.ok("config", "set", "bank_accounts.checking.match.account", "1234567890")
+    lines = [Line("2025-01-10", "-40.00", "STAPLES", "c1"), Line("2025-01-20", "-41.00", "RENT", "c2")]
+    ws.drop(
+        "jan.xml" if write is write_camt else "jan.sta" if write is write_mt940 else "jan.ofx", write(Told(lines=lines))
+    )
+    ws.run("ingest")
+    ws.ok("journal", "add", "2025-01-19", "Rent January", "5150=41.00", "1010=-41.00")
+    for _ in range(2):
+        ws.ok("journal", "open")
+        (opening,) = [e for e in ws.entries() if "@kind=opening" in e["tags"] and e["status"] != "voided"]
+        assert (opening["lines"][0]["account_id"], opening["lines"][0]["debit"]) == (1010, "1000.00")
+        [account] = ws.json("status")["accounts"]
+        assert account["differs_on"] == "2025-01-20"
+        told = ws("reconcile", "1010", "--date", "2025-01-20", "--balance", "919.00", "--dry-run")
+        assert told.code == 1 and "Rent January" in told.out and "never came" not in told.out, told.out
+        ws.ok("journal", "void", opening["entry_id"], "--reason", "once more")

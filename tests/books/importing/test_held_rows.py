@@ -265,3 +265,31 @@ def test_what_an_account_held_before_is_not_known_while_a_foreign_row_waits(ws: 
     ws.ok("journal", "open")
     assert balances(ws)[1010] == "65.00" and balances(ws, "--as-of", "2025-01-02")[1010] == "100.00"
     ws.in_order()
+
+
+def test_a_row_under_an_id_of_another_one_waits(ws: Workspace) -> None:
+    """A bank that counts its ids anew in each file: same id and amount, another day and text. Nothing is lost, and
+    nothing is booked that may be the same row."""
+    ws.ok("config", "set", "bank_accounts.checking.match.account", "1234567890")
+    ws.drop("w1.ofx", write_ofx(Told(lines=[Line("2025-01-10", "-40.00", "RENT", "1")])))
+    ws.run("ingest")
+    second = write_ofx(Told(opening="960.00", lines=[Line("2025-01-14", "-40.00", "COFFEE MACHINE", "1")]))
+    for name in ("w2.ofx", "w2-again.ofx"):
+        ws.drop(name, second.replace("<OFX>", f"<OFX>{' ' * len(name)}"))
+        ws.run("ingest")
+        (card,) = [each for each in ws.cards() if each["kind"] == "line"]
+        assert "COFFEE MACHINE" in card["title"] and "used its id 1 before, for 2025-01-10" in card["title"]
+    assert len(ws.entries()) == 1
+    ws.ok("queue", "correct", card["id"], "--account", "5060")
+    assert [e["description"] for e in ws.entries()] == ["RENT", "COFFEE MACHINE"]
+    ws.in_order()
+
+
+@pytest.mark.parametrize(("day", "text"), [("2025-01-10", "RENT MAIN ST"), ("2025-01-12", "RENT")])
+def test_a_row_that_the_bank_reworded_or_dated_anew_is_the_same(ws: Workspace, day: str, text: str) -> None:
+    ws.ok("config", "set", "bank_accounts.checking.match.account", "1234567890")
+    for name, line in (("w1.ofx", ("2025-01-10", "RENT")), ("w2.ofx", (day, text))):
+        ws.drop(name, write_ofx(Told(lines=[Line(line[0], "-40.00", line[1], "1")])))
+        ws.run("ingest")
+    assert len(ws.entries()) == 1
+    assert not [each for each in ws.cards() if each["kind"] == "line"]

@@ -8,9 +8,10 @@ from decimal import Decimal
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from cleared.books.ledger.account_facts import AccountFacts, find_completeness
 from cleared.books.ledger.day_balances import DayBalances
 from cleared.books.ledger.entry import Entry
-from cleared.books.ledger.reconciliation import AccountFacts, find_completeness, reconcile_account
+from cleared.books.ledger.reconciliation import reconcile_account
 from cleared.books.ledger.stated_balances import StatedBalance
 
 DAY = date(2025, 3, 1)
