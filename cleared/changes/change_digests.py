@@ -291,19 +291,18 @@ class RowChanges(Struct, frozen=True):
     lost: Counter[Element]
 
 
-class CountedRows:
+class CountedRows(Struct, frozen=True):
     """Counts the rows of the commits of one workspace, as its settings name its folders."""
 
-    def __init__(self, layout: Layout) -> None:
-        self._managed = ManagedFiles(layout)
+    managed: ManagedFiles
 
     def has_path(self, path: str) -> bool:
         """Whether the rows of a file are counted."""
-        return self._managed.is_counted(path)
+        return self.managed.is_counted(path)
 
     def list_changes(self, before: Snapshot, after: Snapshot) -> Iterator[RowChanges]:
         """What each file gains and loses between two commits."""
-        roots = {*self._managed.list_counted_roots(before), *self._managed.list_counted_roots(after)}
+        roots = {*self.managed.list_counted_roots(before), *self.managed.list_counted_roots(after)}
         olds: dict[str, tuple[str, str]] = {}
         news: dict[str, tuple[str, str]] = {}
         for root in roots:

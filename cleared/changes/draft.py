@@ -19,6 +19,7 @@ from cleared.changes.host import Host
 from cleared.changes.line_worth import LineWorth
 from cleared.changes.record_sources import CommittedSource
 from cleared.changes.session import check_draft
+from cleared.domains.installed_domains import ManagedFiles
 from cleared.git import CommitHeader, LocalMove, Repository, Snapshot, Unfinished, commit_changes, start_packing_if_due
 from cleared.primitives.context import Context, taken_files
 
@@ -161,7 +162,7 @@ def _record_handled_files(host: Host, snapshot: Snapshot, context: Context, draf
 def _sum_changes(host: Host, before: Snapshot, changes: Mapping[str, bytes | None]) -> int:
     """The sum that a commit with these changes attests: of the rows that it adds, less those that it removes, and less
     what lines attest that it brings back."""
-    total = CountedRows(host.layout).sum_changes(before, changes)
+    total = CountedRows(ManagedFiles(host.layout)).sum_changes(before, changes)
     brought = {path: data for path, data in changes.items() if data is not None and is_attestation(path)}
     if brought:
         sums = AttestedSums(LineWorth(host, before))

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from msgspec import Struct
+
 from cleared.base.errors import Place, WorkspaceError
 from cleared.git import Snapshot
 
 
-class CommittedSource:
+class CommittedSource(Struct, eq=False):
     """The files of one commit."""
 
-    def __init__(self, snapshot: Snapshot) -> None:
-        self.snapshot = snapshot
+    snapshot: Snapshot
 
     def read(self, path: str) -> bytes | None:
         return self.snapshot.read_file(path)
@@ -21,16 +22,18 @@ class CommittedSource:
         return sorted(self.snapshot.list_entries(prefix))
 
 
-class PreloadedSource(CommittedSource):
+class PreloadedSource(CommittedSource, eq=False):
     """The files of one commit, those of one folder read together: for callers that need nearly all of them."""
 
-    def __init__(self, snapshot: Snapshot, folder: str) -> None:
-        super().__init__(snapshot)
-        self._folder = f"{folder}/"
-        self._files = snapshot.read_files(folder)
+    folder: str
+    files: dict[str, bytes] = {}
+
+    def __post_init__(self) -> None:
+        self.files = self.snapshot.read_files(self.folder)
 
     def read(self, path: str) -> bytes | None:
-        return self._files.get(path) if path.startswith(self._folder) else super().read(path)
+        inside = path.startswith(f"{self.folder}/")
+        return self.files.get(path) if inside else CommittedSource.read(self, path)
 
 
 class WorkingSource:

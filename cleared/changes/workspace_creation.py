@@ -17,6 +17,7 @@ from cleared.changes import commit_messages
 from cleared.changes.attestation import attest_first_commit
 from cleared.changes.change_digests import CountedRows, is_attestation
 from cleared.changes.host import current_user, refuse_tracked_state
+from cleared.domains.installed_domains import ManagedFiles
 from cleared.git import Author, CommitHeader, Repository, Snapshot, commit_changes, recover_interrupted_commit
 from cleared.trust.approval_record import CONFIG, WORKSPACE, ApprovalRecord, digest_of, sign_record
 from cleared.trust.keys import own_key, unlock_own_key
@@ -132,7 +133,7 @@ def _commit_files(
     files[CONFIG] = _approve_settings(repo.root, files["config.yaml"], config, workspace, format_iso(now)).render()
     subject, trailers = commit_messages.workspace_created(title), [("Decision", "init"), ("Clock", format_iso(now))]
     before = Snapshot(repo, repo.find_head())
-    total = CountedRows(Layout(repo.root, config)).sum_changes(before, files)
+    total = CountedRows(ManagedFiles(Layout(repo.root, config))).sum_changes(before, files)
     attested = attest_first_commit(repo.root, workspace, before, files, subject, trailers, now, total)
     return commit_changes(
         repo,

@@ -20,6 +20,8 @@ from decimal import Decimal
 from itertools import chain
 from typing import Final
 
+from msgspec import Struct
+
 from cleared.sandbox.script_source import RESULT, TAIL
 
 MAX_DEPTH = 32
@@ -106,17 +108,16 @@ def accept_result(answer: object, max_text: int) -> object:
     return _ResultCheck(max_text).take_value(value, [])
 
 
-class _ResultCheck:
+class _ResultCheck(Struct, eq=False):
     """The host's check: the same rules, on exact types only."""
 
-    def __init__(self, max_text: int) -> None:
-        self._items = 0
-        self._text = max_text
+    text_left: int
+    items: int = 0
 
     def take_value(self, value: object, path: list[object]) -> object:
         """The value at ``path`` as it is kept. Raises ``ResultRefused``."""
-        self._items += 1
-        if self._items > MAX_ITEMS:
+        self.items += 1
+        if self.items > MAX_ITEMS:
             raise _make_refusal(path, "items")
         kind = type(value)
         if value is None or kind is bool:
@@ -155,8 +156,8 @@ class _ResultCheck:
         return True
 
     def _count_text(self, text: str, path: list[object]) -> None:
-        self._text -= len(text)
-        if self._text < 0:
+        self.text_left -= len(text)
+        if self.text_left < 0:
             raise _make_refusal(path, "text")
 
 

@@ -19,6 +19,7 @@ from cleared.changes.decisions.signatures import ACCEPTS_TRAILER, read_parents
 from cleared.changes.doubtful_cards import list_doubtful_openings
 from cleared.changes.host import Host
 from cleared.changes.line_worth import LineWorth
+from cleared.domains.installed_domains import ManagedFiles
 from cleared.git import Snapshot, history
 
 
@@ -54,7 +55,7 @@ def list_accepted_changes(host: Host, rev: str, reason: str) -> tuple[str, list[
     with host.open_for_reading() as repo:
         before = Snapshot(repo, next(iter(read_parents(repo, commit.id)), None))
         lines = []
-        for changes in CountedRows(host.layout).list_changes(before, Snapshot(repo, commit.id)):
+        for changes in CountedRows(ManagedFiles(host.layout)).list_changes(before, Snapshot(repo, commit.id)):
             for sign, rows in (("-", changes.lost), ("+", changes.gained)):
                 texts = (row[0].decode("utf-8", "replace").rstrip("\r\n") for row in rows.elements())
                 lines += [f"{sign} {changes.path}  {text}" for text in texts]

@@ -25,6 +25,7 @@ from cleared.changes.change_digests import CountedRows, Element
 from cleared.changes.decisions.signatures import find_signing_reviewer, read_parents
 from cleared.changes.host import Host
 from cleared.changes.line_worth import COUNTING, LineWorth
+from cleared.domains.installed_domains import ManagedFiles
 from cleared.domains.record_audit import Violation
 from cleared.git import Repository, Snapshot, history
 from cleared.git.history import CommitInfo
@@ -40,7 +41,7 @@ class AttestedState:
 
     def __init__(self, host: Host, repo: Repository, snapshot: Snapshot, worth: LineWorth) -> None:
         self._host, self._repo, self._snapshot = host, repo, snapshot
-        self._rows = CountedRows(host.layout)
+        self._rows = CountedRows(ManagedFiles(host.layout))
         self._sums = AttestedSums(worth)
         self._lines: dict[str, int] = {}
         self._files = SealedFiles(host.layout.state_dir, _VERSION)
@@ -232,7 +233,7 @@ def _is_known(host: Host, repo: Repository, snapshot: Snapshot, worth: LineWorth
         return True
     if not repo.objects.has_commit_tree(since) or not is_carried_on(host, repo, snapshot, worth, since):
         return False
-    more = CountedRows(host.layout).sum_difference(Snapshot(repo, since), snapshot)
+    more = CountedRows(ManagedFiles(host.layout)).sum_difference(Snapshot(repo, since), snapshot)
     now = {"commit": snapshot.commit, "rows": encode_sum((decode_sum(known["rows"]) + more) & MASK)}
     files.write(_NAME, json.dumps(known | now).encode("ascii"))
     return True
