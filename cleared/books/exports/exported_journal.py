@@ -69,6 +69,7 @@ class ExportedBooks(Struct):
     """Accounts that begin with an opening balance: those of the configuration, and those of entries read so far."""
     count: int = 0
     """Entries read so far."""
+    checks: list[AgreementCheck] | None = None
 
     def list_accounts(self) -> list[Account]:
         """The accounts in the order of the chart."""
@@ -122,22 +123,29 @@ class ExportedBooks(Struct):
         Each is there, also where the books do not agree with it any more: the export then fails as ``cleared journal
         check`` does. What the books never met is no assertion: ``cleared reconcile`` says why.
         """
-        bank = BankBook(self.books.source, self.books.paths)
         balances: dict[tuple[int, int], list[StatementBalance]] = defaultdict(list)
-        agreed = bank.agreed_balances
-        for account in sorted({each.account for each in agreed}):
-            names = [name for name, number in self.bank_accounts.items() if number == account]
-            facts = read_account_facts(iter_legs(self.index, account), bank, names, account)
-            of_account = [each for each in agreed if each.account == account]
-            check = AgreementCheck(of_account, facts.balances, facts.timing)
-            for each in of_account:
+        for check in self._list_agreement_checks():
+            for each in check.agreed:
                 expected = check.expected_balance(each)
                 balances[each.day.year, each.day.month].append(
-                    StatementBalance(account, each.day, expected, each.amount)
+                    StatementBalance(each.account, each.day, expected, each.amount)
                 )
         for month in balances.values():
             month.sort(key=lambda each: (each.day, each.account_id))
         return balances
+
+    def _list_agreement_checks(self) -> list[AgreementCheck]:
+        """Each account that once agreed with its bank, against what that said; read once."""
+        if self.checks is None:
+            bank = BankBook(self.books.source, self.books.paths)
+            agreed = bank.agreed_balances
+            self.checks = []
+            for account in sorted({each.account for each in agreed}):
+                names = [name for name, number in self.bank_accounts.items() if number == account]
+                facts = read_account_facts(iter_legs(self.index, account), bank, names, account)
+                of_account = [each for each in agreed if each.account == account]
+                self.checks.append(AgreementCheck(of_account, facts.balances, facts.timing))
+        return self.checks
 
     def list_warnings(self) -> list[str]:
         """What makes totals of the export differ from reality; known once all entries were read."""
@@ -145,11 +153,15 @@ class ExportedBooks(Struct):
         if not begun.issuperset(self.bank_accounts.values()):  # what meets the bank's balance has its beginning
             begun |= {each.account_id for month in self.find_statement_balances().values() for each in month}
         missing = [f"{name} ({account})" for name, account in self.bank_accounts.items() if account not in begun]
+        path = self.books.paths.reconciliations
+        broken = [v for check in self._list_agreement_checks() for v in check.list_violations(path)]
+        warnings = [f"{v.message}, so hledger and beancount refuse the export. {v.remedy}" for v in broken]
         if not missing or not self.count:
-            return []
+            return warnings
         return [
+            *warnings,
             f"There is no opening balance of {', '.join(missing)}: balances are those since the first entry, and a "
-            "balance sheet is wrong by what was there before. cleared start-from or cleared journal open posts it."
+            "balance sheet is wrong by what was there before. cleared start-from or cleared journal open posts it.",
         ]
 
 
