@@ -18,7 +18,7 @@ from cleared.base.clock import check_deadline
 from cleared.base.errors import Place, PrimitiveError
 from cleared.books.bank_files import ImportFileError
 from cleared.books.ledger.bank_lines import BankLine, identify_rows, make_line_id
-from cleared.books.ledger.bank_row import Balance, BankRow, Statement, is_newest_first
+from cleared.books.ledger.bank_row import Balance, BankRow, Statement, order_rows
 from cleared.workspace.settings.bank_section import BankAccount
 
 _FUTURE: Final = timedelta(days=366)
@@ -85,9 +85,8 @@ def refuse_future_rows(shown: str, statements: Iterable[Statement], today: date 
 
 
 def order_in_time(all_rows: Sequence[BankRow]) -> list[BankRow]:
-    """The posted rows as they happened; banks write files in either direction."""
-    rows = [row for row in all_rows if row.state == "posted"]
-    return rows[::-1] if len(rows) > 1 and is_newest_first(rows, attrgetter("balance")) else rows
+    """The posted rows as they happened."""
+    return order_rows([row for row in all_rows if row.state == "posted"], attrgetter("balance"))
 
 
 def find_balance_gaps(all_rows: Sequence[BankRow]) -> list[tuple[str, str, Decimal]]:

@@ -10,7 +10,7 @@ once, or with the other sign, is no matter of days: nothing is allowed for it, s
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from datetime import date
 from decimal import Decimal, InvalidOperation
 from typing import Final, NamedTuple
@@ -84,15 +84,15 @@ def _damage_error(file: str, line: int, message: str) -> WorkspaceError:
     return WorkspaceError(message, place=Place(file, line), remedy=restore_remedy(file))
 
 
-class AgreementCheck:
+class AgreementCheck(Struct, eq=False):
     """Says where the books do not agree any more with what they once agreed with.
 
     ``balances``: all that the books have; ``timing``: what of the banks' lines they have on another day, or not yet.
     """
 
-    def __init__(self, agreed: Iterable[AgreedBalance], balances: DayBalances, timing: BankTiming) -> None:
-        self.agreed = list(agreed)
-        self.balances, self.timing = balances, timing
+    agreed: Sequence[AgreedBalance]
+    balances: DayBalances
+    timing: BankTiming
 
     def expected_balance(self, agreed: AgreedBalance) -> Decimal:
         """What the books hold on the day if they still agree.

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import itertools
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from datetime import date
 from decimal import Decimal
-from typing import Any, Literal
+from operator import attrgetter
+from typing import Literal, Protocol, TypeVar
 
 from msgspec import Struct
 
@@ -99,16 +101,71 @@ class ParsedFile(Struct, frozen=True):
         return cls(format, rows, given[0].hints if len(given) == 1 else (), given, tuple(notes))
 
 
-def is_newest_first(rows: Sequence[Any], balance_of: Callable[[Any], Decimal | None]) -> bool:
-    """Whether the rows of a file, as bank rows or as bank lines, stand in it the other way round than they happened. Of
-    one day, that is the direction in which the balances after them add up."""
+class _DatedRow(Protocol):
+    @property
+    def posted_date(self) -> date: ...
+    @property
+    def amount(self) -> Decimal: ...
+
+
+_Row = TypeVar("_Row", bound=_DatedRow)
+
+
+def order_rows(rows: Sequence[_Row], balance_of: Callable[[_Row], Decimal | None]) -> list[_Row]:
+    """The rows of a file, as bank rows or as bank lines, in the order in which they happened. Banks write files in
+    either direction, and a spreadsheet sorts them as it likes: where the balances after them do not add up, they are
+    put by days, and within a day so that they do."""
+    if len(rows) < 2:
+        return list(rows)
+    in_time = list(rows[::-1] if _is_newest_first(rows, balance_of) else rows)
+    if not _count_breaks(in_time, balance_of):
+        return in_time
+    chained: list[_Row] = []
+    day_of = attrgetter("posted_date")
+    for _, of_day in itertools.groupby(sorted(in_time, key=day_of), key=day_of):
+        chained += _chain_rows(list(of_day), balance_of, balance_of(chained[-1]) if chained else None)
+    return chained if _count_breaks(chained, balance_of) < _count_breaks(in_time, balance_of) else in_time
+
+
+def _chain_rows(rows: list[_Row], balance_of: Callable[[_Row], Decimal | None], start: Decimal | None) -> list[_Row]:
+    """The rows of one day in an order in which each balance follows from the one before, ``start`` at first (None: not
+    known); as they are where there is none. It is Hierholzer's: a way over the balances that takes each row once."""
+    leaving: dict[Decimal, list[_Row]] = defaultdict(list)
+    ends: list[Decimal] = []
+    for row in reversed(rows):
+        after = balance_of(row)
+        if after is None:
+            return rows
+        leaving[after - row.amount].append(row)
+        ends.append(after)
+    if start not in leaving:
+        begins = list((Counter({before: len(each) for before, each in leaving.items()}) - Counter(ends)).elements())
+        if len(begins) != 1:
+            return rows
+        start = begins[0]
+    way: list[_Row] = []
+    open_ends: list[tuple[Decimal | None, _Row | None]] = [(start, None)]
+    while open_ends:
+        at, taken = open_ends[-1]
+        if at is not None and leaving.get(at):
+            row = leaving[at].pop()
+            open_ends.append((balance_of(row), row))
+        else:
+            open_ends.pop()
+            way += [taken] if taken is not None else []
+    return way[::-1] if len(way) == len(rows) else rows
+
+
+def _is_newest_first(rows: Sequence[_Row], balance_of: Callable[[_Row], Decimal | None]) -> bool:
+    """Whether the rows stand the other way round than they happened. Of one day, that is the direction in which the
+    balances after them add up."""
     if rows[0].posted_date != rows[-1].posted_date:
         return bool(rows[0].posted_date > rows[-1].posted_date)
+    return _count_breaks(rows, balance_of) > _count_breaks(rows[::-1], balance_of)
+
+
+def _count_breaks(rows: Sequence[_Row], balance_of: Callable[[_Row], Decimal | None]) -> int:
     steps = [(row.amount, balance_of(row)) for row in rows]
-    return _count_breaks(steps) > _count_breaks(steps[::-1])
-
-
-def _count_breaks(steps: Sequence[tuple[Decimal, Decimal | None]]) -> int:
     return sum(
         before is not None and after is not None and before + amount != after
         for (_, before), (amount, after) in itertools.pairwise(steps)

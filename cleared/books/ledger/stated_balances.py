@@ -14,7 +14,7 @@ from msgspec import Struct
 from cleared.base import money
 from cleared.books.ledger.agreed_balances import MET
 from cleared.books.ledger.bank_lines import BankLine, ImportRecord
-from cleared.books.ledger.bank_row import is_newest_first
+from cleared.books.ledger.bank_row import order_rows
 from cleared.books.ledger.entry import ZERO
 from cleared.books.ledger.staged_bank_lines import BankBook
 
@@ -114,5 +114,4 @@ def _choose_end(said: Sequence[Decimal], of_day: Iterable[BankLine]) -> Decimal:
 def _in_time(lines: list[BankLine]) -> list[BankLine]:
     """The lines of one file, oldest first: files have them in either direction."""
     rows = sorted(lines, key=lambda line: line.row)
-    in_time = rows[::-1] if is_newest_first(rows, attrgetter("balance_after")) else rows
-    return sorted(in_time, key=lambda line: line.posted_date)
+    return sorted(order_rows(rows, attrgetter("balance_after")), key=lambda line: line.posted_date)
