@@ -135,7 +135,7 @@ def test_balances_of_statements_are_assertions_where_the_books_meet_them(ws: Wor
 def test_a_balance_that_does_not_hold_any_more_is_named(posted: Workspace) -> None:
     posted.ok("journal", "open")
     posted.ok("journal", "add", "2025-01-10", "Cash", "5030=5.00", "1010=-5.00")
-    done = posted.ok("export", "hledger", "exports")
+    done = posted.ok("export", "hledger", str(posted.root / "exports"))
     assert "1010 agreed on 2025-01-10 with january.csv" in done.err, done
     assert "so hledger and beancount refuse the export. Find what changed (cleared reconcile 1010" in done.err
 
