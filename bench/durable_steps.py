@@ -16,11 +16,10 @@ TREES = 7
 def write_durably(folder: Path, files: dict[Path, bytes], number: bytes) -> None:
     """Put the files into place as a commit does. ``folder``: git's; ``number`` tells commits apart."""
     objects = [*files.values(), *(b"%d tree " % n + number for n in range(TREES)), b"commit " + number]
-    named = {}
-    for data in objects:
-        name = hashlib.sha1(data, usedforsecurity=False).hexdigest()
-        named[folder / "objects" / name[:2] / name[2:]] = zlib.compress(data, 1)
-    _put(named)
+    names = [hashlib.sha1(data, usedforsecurity=False).digest() for data in objects]
+    pack = b"".join(zlib.compress(data, 1) for data in objects)
+    place = folder / "objects/pack" / f"pack-{names[-1].hex()}"
+    _put({place.with_suffix(".pack"): pack, place.with_suffix(".idx"): bytes(1_024) + b"".join(sorted(names))})
     index = (folder / "index").read_bytes()
     _put({folder / "intent": number, folder / "index": index})
     _put({folder / "refs/heads/main": number})

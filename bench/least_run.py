@@ -6,13 +6,13 @@ files that a run has MADE durable as a commit of ours does. It reads no settings
 
 from __future__ import annotations
 
-import zlib
 from pathlib import Path
 from typing import Any
 
 from pydantic_monty import FunctionSnapshot, Monty, MontyComplete
 
 from bench.durable_steps import write_durably
+from cleared.git.pack_reader import PackReader
 
 _REF = {"entry_id": "2025-01-001", "date": "2025-01-31", "status": "auto-confirmed", "duplicate": False}
 _ANSWERS: dict[str, Any] = {
@@ -37,7 +37,9 @@ def run_least(made: str, at: str, *names: str) -> None:
 
 def _read_commit(folder: Path) -> bytes:
     name = (folder / (folder / "HEAD").read_text().split()[1]).read_text().strip()
-    return zlib.decompress((folder / "objects" / name[:2] / name[2:]).read_bytes())
+    found = PackReader(str(folder / "objects")).read(name, 1 << 20)
+    assert found is not None
+    return found[1]
 
 
 def _run_script(source: str) -> None:
