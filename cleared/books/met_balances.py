@@ -6,10 +6,13 @@ From then on it has to hold, as a balance does that a person reconciled.
 from __future__ import annotations
 
 import itertools
-from collections import Counter
+from bisect import bisect_left, bisect_right
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import date, timedelta
 from decimal import Decimal, InvalidOperation
+from functools import cached_property
+from operator import attrgetter
 from typing import Final
 
 from msgspec.structs import replace
@@ -19,6 +22,7 @@ from cleared.base.clock import format_iso
 from cleared.books.index.journal_index import JournalIndex, open_index
 from cleared.books.ledger.agreed_balances import LAPSED, MET, AgreedBalance, AgreementCheck, BankTiming, BookedLine
 from cleared.books.ledger.bank_lines import BankLine, ImportRecord
+from cleared.books.ledger.day_balances import DayBalances
 from cleared.books.ledger.entry import ZERO, leg_suffix
 from cleared.books.ledger.staged_bank_lines import NEAR_DAYS, RELEASED, BankBook
 from cleared.books.ledger.staged_journal import Books
@@ -132,33 +136,59 @@ def _move_by_late_lines(bank: BankBook, accounts: Mapping[str, int], now: str) -
     later one has the rest of it. Other lines that a file brings of days gone by were part of the balance before, or
     are no rows of the bank."""
     recorded = bank.processed_line_ids | bank.staged_line_ids()
-    late: dict[int, list[BankLine]] = {}
+    late: dict[str, list[BankLine]] = defaultdict(list)
     for line_id, (name, line) in bank.new_lines.items():
         if name in accounts and line_id in recorded and line.state == "posted":
-            late.setdefault(accounts[name], []).append(line)
-    for each in bank.agreed_balances if late else ():
-        if each.state == MET and each.account in late:
-            records = [record for record in bank.new_imports if accounts.get(record.account) == each.account]
-            moved = _sum_late_lines(bank, records, late[each.account], each)
-            if moved:
+            late[name].append(line)
+    met = [each for each in bank.agreed_balances if each.state == MET] if late else []
+    for name, lines in late.items():
+        balances = [each for each in met if each.account == accounts[name]]
+        said = _LateLines(bank, name, lines, [each.day for each in balances])
+        for each in balances:
+            if moved := said.sum_late(each):
                 yield replace(each, amount=each.amount + moved, at=now)
 
 
-def _sum_late_lines(
-    bank: BankBook, records: Sequence[ImportRecord], late: Sequence[BankLine], balance: AgreedBalance
-) -> Decimal:
-    """What the lines come to that a balance did not have. ``records``: of the files that brought them, which say so by
-    a balance that has them; where none says any, of its very day those that are like no other line."""
-    near = balance.day - timedelta(days=min(NEAR_DAYS, (balance.day - date.min).days))
-    lines = [line for line in late if near <= line.posted_date <= balance.day]
-    if not lines:
-        return ZERO
-    if not any(map(read_closing_balance, records)):
-        of_day = [line for line in lines if line.posted_date == balance.day]
-        return money.total([x.amount for x in of_day if not bank.find_similar_lines(records[0].account, x)])
-    moved = money.total([line.amount for line in lines])
-    supposed = replace(balance, amount=balance.amount + moved)
-    return moved if any(_says(bank, record, supposed) for record in records) else ZERO
+class _LateLines:
+    """The lines of one bank account that a draft brings, beside the balances that their files say. ``days``: those of
+    the balances on record."""
+
+    def __init__(self, bank: BankBook, name: str, lines: Sequence[BankLine], days: Sequence[date]) -> None:
+        self._bank, self._name, self._days = bank, name, days
+        self._lines = sorted(lines, key=attrgetter("posted_date"))
+        closings = (read_closing_balance(record) for record in bank.new_imports if record.account == name)
+        self._closings = [closing for closing in closings if closing is not None]
+
+    def sum_late(self, balance: AgreedBalance) -> Decimal:
+        """What the lines come to that a balance did not have: a file that brought them says so, by a balance that has
+        them. Where none says any, of its very day those that are like no other line."""
+        near = balance.day - timedelta(days=min(NEAR_DAYS, (balance.day - date.min).days))
+        low, high = (
+            find(self._lines, day, key=attrgetter("posted_date"))
+            for find, day in ((bisect_left, near), (bisect_right, balance.day))
+        )
+        lines = self._lines[low:high]
+        if not lines:
+            return ZERO
+        if not self._closings:
+            of_day = [line for line in lines if line.posted_date == balance.day]
+            return money.total([x.amount for x in of_day if not self._bank.find_similar_lines(self._name, x)])
+        moved = money.total([line.amount for line in lines])
+        supposed = balance.amount + moved
+        return moved if any(supposed == self._find_said(balance.day, *closing) for closing in self._closings) else ZERO
+
+    def _find_said(self, day: date, closing_day: date, closing: Decimal) -> Decimal:
+        """What a closing balance says of another day, by the lines between."""
+        return closing - self._moved.balance_on(0, closing_day) + self._moved.balance_on(0, day)
+
+    @cached_property
+    def _moved(self) -> DayBalances:
+        """All lines from the first balance on record to the last day that is spoken of, under one number."""
+        days = [*(day for day, _ in self._closings), *self._days]
+        moved = DayBalances()
+        for line in self._bank.iter_lines_between(self._name, min(days), max(days)):
+            moved.add_movement(0, line.posted_date, line.amount)
+        return moved
 
 
 def move_by_correction(draft: StagedBooks, replaced: BankLine, right: BankLine, now: str) -> None:
@@ -179,24 +209,16 @@ def move_by_correction(draft: StagedBooks, replaced: BankLine, right: BankLine, 
 
 def restore_met_balances(bank: BankBook, before: BankBook, after: BankBook, now: str) -> None:
     """Take back what a decision did to balances that files say. ``before``, ``after``: the bank lines as of the commits
-    before it and of it. Where another one has changed a balance since, that stays."""
+    before it and of it. What has moved a balance since stays."""
     earlier, latest = ({(e.account, e.day): e for e in each.compared_balances} for each in (before, bank))
     for each in after.compared_balances:
-        key = each.account, each.day
-        was = earlier.get(key)
-        if each.state == MET and each != was and latest.get(key) == each:
-            bank.new_agreed.append(replace(was, at=now) if was is not None else replace(each, state=LAPSED, at=now))
-
-
-def _says(bank: BankBook, record: ImportRecord, balance: AgreedBalance) -> bool:
-    """Whether a file's closing balance, with the lines between its day and that of ``balance``, comes to that."""
-    closing = read_closing_balance(record)
-    if closing is None:
-        return False
-    first, last = sorted((closing[0], balance.day))
-    lines = bank.iter_lines_between(record.account, first, last)
-    between = money.total([line.amount for line in lines if first < line.posted_date <= last])
-    return closing[1] == balance.amount + (between if closing[0] > balance.day else -between)
+        was, now_is = (known.get((each.account, each.day)) for known in (earlier, latest))
+        if now_is is None or (each.state, now_is.state) != (MET, MET) or now_is.by != each.by:
+            continue
+        if was is None or was.state != MET:
+            bank.new_agreed.append(replace(now_is, state=LAPSED, at=now))
+        elif was.by == each.by and was.amount != each.amount:
+            bank.new_agreed.append(replace(now_is, amount=now_is.amount + was.amount - each.amount, at=now))
 
 
 def read_closing_balance(record: ImportRecord) -> tuple[date, Decimal] | None:

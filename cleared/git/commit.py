@@ -263,6 +263,8 @@ class _Commit:
             self._objects.flush()
             self._move = self._start_move()
             self._move.prepare(self.id)
+        if self._header.made is not None:  # written by somebody else, who may have lost it by now
+            self._repo.git.run("cat-file", "-e", f"{self.id}^{{tree}}")
         self._objects.sync_names([self._state_dir, *self._index.list_unsynced(), *self._move.list_prepared()])
 
     def install_index(self, report_step: OnStep) -> None:

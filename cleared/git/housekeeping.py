@@ -21,6 +21,8 @@ from cleared.git.repository import Repository
 
 _MANY: Final = 24
 """Packs from which they are joined. From 50 on git would do so itself, and wait for it."""
+_TOO_MANY: Final = 200
+"""Packs from which they are joined whatever git's settings say."""
 _LARGE: Final = 2 << 20
 """Bytes of all packs but the largest from which they are joined, where they are more than that has."""
 _FEWEST: Final = 3
@@ -37,22 +39,25 @@ REPACK: Final = ("repack", "-d", "-q", "--geometric=2", "--no-write-bitmap-index
 def start_packing_if_due(repo: Repository) -> bool:
     """Start packing in the background where there are many packs. Returns whether it was started.
 
-    Never waits and never fails. Where the user has switched git's own packing off (``gc.auto=0``), nothing is done.
+    Never waits and never fails. Where the user has switched git's own packing off (``gc.auto=0``), nothing is done
+    until there are so many that each command would be slow.
     """
-    sizes: list[int] = []
+    packs: dict[str, int] = {}
+    kept: list[str] = []
     with suppress(OSError), os.scandir(f"{repo.common_dir}{os.sep}objects{os.sep}pack") as entries:
         for entry in entries:
             if entry.name.endswith(".pack"):
-                sizes.append(entry.stat().st_size)
+                packs[entry.name.removesuffix(".pack")] = entry.stat().st_size
             elif entry.name.endswith(KEEP_SUFFIX):
+                kept.append(entry.name.removesuffix(KEEP_SUFFIX))
                 _remove_abandoned(Path(entry.path))
-    sizes.sort()
+    sizes = sorted(size for name, size in packs.items() if name not in kept)  # git joins no others
     is_large = len(sizes) >= _FEWEST and sum(sizes[:-1]) >= max(_LARGE, sizes[-1])
     if len(sizes) < _MANY and not is_large:
         return False
     with suppress(WorkspaceError, OSError):
         *values, _ = repo.git.run("config", "--get-all", "gc.auto").split()  # the last is that of our own call
-        if values[-1:] == [b"0"]:
+        if values[-1:] == [b"0"] and len(sizes) < _TOO_MANY:
             return False
         return _start_packing(repo)
     return False

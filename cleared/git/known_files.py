@@ -24,6 +24,7 @@ _WORTH: Final = 16
 """Files that were read, from which on what is known of them is written."""
 _TURNS: Final = 8
 
+_K = TypeVar("_K")
 _T = TypeVar("_T")
 
 FileState = tuple[int, ...]
@@ -37,21 +38,23 @@ class KnownFiles:
     def __init__(self, state_dir: Path, *, in_turns: bool = False) -> None:
         self._sealed = SealedFiles(state_dir, _VERSION)
         data = self._sealed.read(_NAME)
-        known = msgspec.msgpack.decode(data, type=dict[str, tuple[FileState, str]]) if data is not None else {}
+        known = msgspec.msgpack.decode(data, type=dict[bytes, tuple[FileState, str]]) if data is not None else {}
         self._known = skip_turn(known) if in_turns else known
+        self._settled = settle_time()
         self._worth = 1 if in_turns else _WORTH
         self._noted = 0
 
     def find_id(self, path: str, status: os.stat_result) -> str | None:
         """What was read from a file that has not changed since."""
-        state, oid = self._known.get(path, ((), None))
+        state, oid = self._known.get(os.fsencode(path), ((), None))
         return oid if state == describe_state(status) else None
 
     def note_id(self, path: str, status: os.stat_result, oid: str) -> None:
         """Remember what was read. ``status``: of the file before it was."""
-        if is_settled(status):
-            self._known.pop(path, None)  # what was read last stands at the end
-            self._known[path] = describe_state(status), oid
+        if is_settled(status, self._settled):
+            name = os.fsencode(path)  # git's names need not be text
+            self._known.pop(name, None)  # what was read last stands at the end
+            self._known[name] = describe_state(status), oid
             self._noted += 1
 
     def save(self) -> None:
@@ -62,15 +65,19 @@ class KnownFiles:
 
 def describe_state(status: os.stat_result) -> FileState:
     """What tells a file from the same one after a change: inode, size and both times."""
-    return status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns
+    return status.st_ino % (1 << 63), status.st_size, status.st_mtime_ns, status.st_ctime_ns
 
 
-def is_settled(status: os.stat_result) -> bool:
-    """Whether a change of the file after this moment would have another time."""
-    settled = (SystemClock().now().timestamp() - _SETTLED_SECONDS) * 1e9
-    return max(status.st_ctime_ns, status.st_mtime_ns) < settled
+def settle_time() -> float:
+    """Nanoseconds; a change from now on has another time than one before this."""
+    return (SystemClock().now().timestamp() - _SETTLED_SECONDS) * 1e9
 
 
-def skip_turn(known: dict[str, _T]) -> dict[str, _T]:
+def is_settled(status: os.stat_result, before: float) -> bool:
+    """Whether the file was changed last before ``settle_time``, which was asked before the file was read."""
+    return max(status.st_ctime_ns, status.st_mtime_ns) < before
+
+
+def skip_turn(known: dict[_K, _T]) -> dict[_K, _T]:
     """All but the first eighth: what was read longest ago stands first, and is read again."""
     return dict(islice(known.items(), -(-len(known) // _TURNS), None))

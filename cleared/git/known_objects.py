@@ -14,7 +14,7 @@ from typing import Final
 import msgspec
 from msgspec import Struct
 
-from cleared.git.known_files import FileState, describe_state, is_settled, skip_turn
+from cleared.git.known_files import FileState, describe_state, is_settled, settle_time, skip_turn
 from cleared.git.repository import Repository
 from cleared.workspace.sealed_files import SealedFiles
 
@@ -38,7 +38,11 @@ class KnownObjects:
         data = sealed.read(_NAME)
         known = msgspec.msgpack.decode(data, type=_Record) if data is not None else _Record()
         self._packs = {name: states for name, states in known.packs.items() if self._describe_pack(name) == states}
-        self._blobs = skip_turn(known.blobs)
+        stands = {
+            oid: holder for oid, holder in known.blobs.items() if not isinstance(holder, str) or holder in self._packs
+        }
+        self._blobs = skip_turn(stands)
+        self._settled = settle_time()
 
     def find_unknown(self, oids: Sequence[str]) -> list[str]:
         """Those that are to be read."""
@@ -50,7 +54,7 @@ class KnownObjects:
             self._blobs.pop(oid, None)  # what was read last stands at the end
             status = self._find_loose(oid)
             pack = self._objects.find_pack(oid) if status is None else None
-            if status is not None and is_settled(status):
+            if status is not None and is_settled(status, self._settled):
                 self._blobs[oid] = describe_state(status)
             elif pack is not None and (states := self._describe_pack(pack)):
                 self._blobs[oid] = pack
@@ -61,7 +65,7 @@ class KnownObjects:
     def _is_known(self, oid: str) -> bool:
         holder = self._blobs.get(oid)
         if isinstance(holder, str):
-            return holder in self._packs
+            return True
         status = self._find_loose(oid) if holder is not None else None
         return status is not None and describe_state(status) == holder
 

@@ -89,5 +89,5 @@ def _explain_mending(repo: Repository, paths: Iterable[str]) -> str:
     files = " ".join(map(shlex.quote, paths))
     return (
         f"mkdir -p {store} && GIT_OBJECT_DIRECTORY={store} git hash-object -w --no-filters -- {files} "
-        f"&& cp -Rf {store}/. {objects}/ && git repack -adfq && rm -rf {store}"
+        f"&& cp -Rf {store}/. {objects}/ && git repack -adfkq && rm -rf {store}"
     )

@@ -22,18 +22,20 @@ from cleared.git.repository import Repository
 _RETRIES = 9
 KEEP_SUFFIX: Final = ".keep"
 KEEP_TEXT: Final = b"cleared\n"
-"""Tells what was kept here from what a person keeps, where a killed process leaves one."""
+"""Tells what was kept here from what a person keeps: ``housekeeping`` removes it once it is old."""
 
 
 class NewObjects:
     """Writes objects as one pack; they are there after ``flush``, and durably after ``sync_names``. Raises ``OSError``.
 
-    As a context manager, to be left once a ref has been moved: until then a file of git's own kind says that the pack
-    is to stay, as a ``git repack`` that had begun before would remove what nothing refers to. ``flush`` may be called
-    again, and writes again what is gone all the same. Temporary files of what was not flushed are removed.
+    A file of git's own kind says that the pack is to stay, as a ``git repack`` that had begun before would remove what
+    nothing refers to: until this, as a context manager, is left, or for an hour where ``is_named_later``, by a ref that
+    is moved after that. ``flush`` may be called again, and writes again what is gone all the same. Temporary files of
+    what was not flushed are removed.
     """
 
-    def __init__(self, repo: Repository) -> None:
+    def __init__(self, repo: Repository, *, is_named_later: bool = False) -> None:
+        self._is_named_later = is_named_later
         self._hash_name, self._reader = repo.hash_name, repo.objects
         self._folder = repo.common_dir / "objects" / "pack"
         self._contents: dict[str, tuple[bytes, bytes]] = {}
@@ -106,7 +108,7 @@ class NewObjects:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self._remove_temporaries()
-        for place in self._kept:
+        for place in [] if self._is_named_later else self._kept:
             with suppress(OSError):
                 place.with_suffix(KEEP_SUFFIX).unlink(missing_ok=True)
 

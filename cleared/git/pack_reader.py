@@ -27,7 +27,7 @@ _BY_OFFSET, _BY_NAME = 6, 7
 LARGE_OFFSET: Final = 1 << 31
 _FEW: Final = 512
 """Objects of a small pack at most."""
-_MOST_PACKS: Final = 100
+_MOST_PACKS: Final = 40
 """That are open here, with two files each; git reads the others. There are a few dozen, unless nobody joins them."""
 _MAX_DEPTH: Final = 200
 """Git makes chains of fifty."""

@@ -47,7 +47,7 @@ def write_commit(
     """Write a commit with the files of the first parent and ``changes``; its id. No branch is moved to it. Which files
     can be executed is as in ``modes_of``, else as before."""
     snapshot = Snapshot(repo, parents[0])
-    with NewObjects(repo) as objects:
+    with NewObjects(repo, is_named_later=True) as objects:
         entries: dict[str, TreeEntry | None] = {}
         for path, content in changes.items():
             old = (modes_of or snapshot).find_entry(path)
@@ -61,7 +61,7 @@ def write_commit(
 
 def write_rootless_commit(repo: Repository, tree: str, message: str) -> str:
     """Write a commit of a tree, which the repository has, without a history; its id. The same for the same."""
-    with NewObjects(repo) as objects:
+    with NewObjects(repo, is_named_later=True) as objects:
         text = format_commit(tree, [], _NOBODY, datetime.fromtimestamp(0, UTC), message, ())
         commit = objects.add_object("commit", text)
         objects.flush()

@@ -6,17 +6,22 @@ import os
 import shutil
 import subprocess
 import sys
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
+from harness import wait_for_packing
 from hypothesis import given
 from hypothesis import strategies as st
 from vcs_samples import Work
 
-from cleared.git import Repository, pack_writer, start_packing_if_due
+from cleared.base.errors import WorkspaceError
+from cleared.git import Author, Repository, pack_writer, start_packing_if_due
+from cleared.git.commit import CommitHeader, commit_changes
 from cleared.git.object_reader import HashName, hash_object
 from cleared.git.object_writer import NewObjects
 from cleared.git.pack_reader import PackReader
+from cleared.git.side_branch import write_commit
 
 CONTENTS = st.lists(st.binary(max_size=300) | st.integers(0, 70_000).map(bytes), min_size=1, max_size=20)
 
@@ -66,16 +71,24 @@ def test_more_packs_than_are_opened_are_read_by_git(work: Work) -> None:
     """Where ``gc.auto=0`` says that nobody is to join them."""
     work.git("config", "gc.auto", "0")
     oids = []
-    for number in range(120):
-        with NewObjects(work.repo) as objects:
-            oids.append(objects.add_object("blob", b"%d" % number))
-            objects.flush()
+
+    def add_packs(count: int) -> None:
+        for _ in range(count):
+            with NewObjects(work.repo) as objects:
+                oids.append(objects.add_object("blob", b"%d" % len(oids)))
+                objects.flush()
+
+    add_packs(120)
     assert not start_packing_if_due(work.repo)
     with Repository.open(work.root, for_writing=False) as fresh:
         before = len(os.listdir("/proc/self/fd")) if sys.platform == "linux" else 0
         assert [fresh.objects.read_object(oid)[1] for oid in oids] == [b"%d" % number for number in range(120)]
         after = len(os.listdir("/proc/self/fd")) if sys.platform == "linux" else 0
-    assert after - before < 220
+    assert after - before < 100
+    add_packs(80)
+    assert start_packing_if_due(work.repo), "so many that each command is slow"
+    wait_for_packing(work.root)
+    assert len(list((work.root / ".git/objects/pack").glob("*.pack"))) == 1
 
 
 def test_a_repack_that_had_begun_leaves_what_no_branch_names_yet(work: Work) -> None:
@@ -94,3 +107,21 @@ def test_a_repack_that_had_begun_leaves_what_no_branch_names_yet(work: Work) -> 
         os.utime(path, (0, 0))
     start_packing_if_due(work.repo)
     assert [*packs.glob("*.keep")] == [mine]  # a killed commit had left the other
+
+
+def test_a_commit_that_was_made_before_stays_until_a_branch_names_it(work: Work) -> None:
+    """Whatever a person has git remove meanwhile; one that is gone all the same moves no branch."""
+    who, when = Author("A", "a@b"), datetime(2025, 1, 1, tzinfo=UTC)
+    made = write_commit(work.repo, [work.base], {"books/new.txt": b"new"}, who, when, "made")
+    work.git("repack", "-adq")
+    header = CommitHeader("made", (), who, when, made=made)
+    assert commit_changes(work.repo, work.base, {"books/new.txt": b"new"}, header) == made
+    assert work.git("fsck", "--strict") == ""
+    lost = write_commit(work.repo, [made], {"books/lost.txt": b"lost"}, who, when, "lost")
+    for keep in (work.root / ".git/objects/pack").glob("*.keep"):
+        keep.unlink()
+    work.git("repack", "-adq")
+    with pytest.raises(WorkspaceError):
+        commit_changes(work.repo, made, {"books/lost.txt": b"lost"}, CommitHeader("lost", (), who, when, made=lost))
+    assert work.git("rev-parse", "HEAD").strip() == made
+    assert work.git("status", "--porcelain") == ""

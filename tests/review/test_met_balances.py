@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 
+import pytest
 from harness import Workspace, chase, refused
 from statement_files import Line, Told, write_ofx
 
@@ -191,3 +193,45 @@ def test_a_corrected_row_moves_the_balances_that_had_it(ws: Workspace) -> None:
         assert ws.read("books/bank/reconciliations.csv").splitlines()[-1].startswith("1010,2025-01-25,885.00,lapsed")
     ws.ok("queue", "answer", revision_of(ws), "keep")
     assert list_met(ws)[-1] == "2025-01-20 900.00 r1.ofx"
+
+
+def test_corrections_are_taken_back_one_after_the_other(ws: Workspace, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two rows of a file, as time goes on, and with a row of the day that comes in between."""
+    clock = itertools.count(7)
+
+    def later(*argv: str) -> None:
+        monkeypatch.setenv("CLEARED_CLOCK", f"2025-02-10T{next(clock):02d}:00:00Z")
+        ws.ok(*argv)
+
+    ws.ok(*OPENING)
+    ws.ok("config", "set", "bank_accounts.checking.match.account", "1234567890")
+    rows = [("2025-01-10", "-40.00", "STAPLES", "A1"), ("2025-01-20", "-60.00", "RENT", "A2")]
+    ws.drop("r1.ofx", ofx(rows))
+    ws.run("ingest")
+    others = [("2025-01-10", "-45.00", "STAPLES", "A1"), ("2025-01-20", "-61.00", "RENT", "A2")]
+    ws.drop("r2.ofx", ofx([*others, ("2025-01-25", "-1.00", "TEA", "A3")]))
+    ws.run("ingest")
+    cards = [each["id"] for each in ws.cards() if each["kind"] == "revision"]
+    for card in cards:
+        later("queue", "answer", card, "replace")
+    assert list_met(ws)[-2:] == ["2025-01-20 894.00 r1.ofx", "2025-01-25 893.00 r2.ofx"]
+    for _ in cards:
+        later("queue", "undo")
+    for card in [each["id"] for each in ws.cards() if each["kind"] == "revision"]:
+        later("queue", "answer", card, "keep")
+    assert list_met(ws)[-1] == "2025-01-20 900.00 r1.ofx"
+    assert not list_broken(ws)
+
+
+def test_a_row_of_a_file_that_is_not_marked_processed_may_move_a_balance(ws: Workspace) -> None:
+    ws.ok(*OPENING)
+    ws.drop("noon.csv", NOON)
+    ws.run("ingest")
+    ws.drop("evening.csv", chase(("01/10/2025", "AWS EMEA", "-10.00")))
+    ws.script(
+        'row = importer_parse("evening.csv")[0]\n'
+        'journal_add_double(row["date"], row["description"], 5020, 1010, 10.00, reference=row["reference"])\n'
+        'git_commit("half")'
+    )
+    assert list_met(ws)[-1] == "2025-01-10 986.00 noon.csv"
+    ws.in_order()

@@ -6,6 +6,7 @@ The balance is the ledger's. Lines that it has on another day than the bank are 
 from __future__ import annotations
 
 import itertools
+from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import date, timedelta
@@ -102,22 +103,26 @@ class AccountFacts(Struct):
         begins = min([begins, *(line.posted_date for line in self.unposted)])
         return StatedBalance(begins - timedelta(days=1), held) if held else None
 
-    def list_twins(self) -> list[tuple[Decimal, Entry]]:
-        """What is booked by hand beside a line of the bank that looks like it, each with what it posts to the
-        account."""
+    def list_twins(self, *, of_posted: bool = False) -> list[tuple[Decimal, Entry]]:
+        """What is booked by hand beside a line of the bank that looks like it, each with what it posts to the account.
+        ``of_posted``: beside a line that is posted, too."""
         days: dict[Decimal, list[date]] = defaultdict(list)
         for amount, entry, line in self.legs:
             if line and entry.status != "voided":
                 days[amount].append(entry.date)
-        for unposted in self.unposted:
+        for unposted in [] if of_posted else self.unposted:
             days[unposted.amount].append(unposted.posted_date)
+        for each in days.values():
+            each.sort()
         twins = []
         for amount, entry, line in self.legs:
-            is_opening = any(leg.account_id == OPENING_BALANCES for leg in entry.legs)
-            is_by_hand = not line and not is_opening and entry.status != "voided" and REVERSES not in entry.tags
-            near = [day for day in days[amount] if abs((day - entry.date).days) <= NEAR_DAYS] if is_by_hand else []
-            if near:
-                days[amount].remove(near[0])
+            if line or amount not in days or entry.status == "voided" or REVERSES in entry.tags:
+                continue
+            if any(leg.account_id == OPENING_BALANCES for leg in entry.legs):
+                continue
+            at = bisect_left(days[amount], entry.date - timedelta(days=min(NEAR_DAYS, (entry.date - date.min).days)))
+            if at < len(days[amount]) and (days[amount][at] - entry.date).days <= NEAR_DAYS:
+                del days[amount][at]
                 twins.append((amount, entry))
         return twins
 

@@ -108,23 +108,24 @@ class _DatedRow(Protocol):
     def amount(self) -> Decimal: ...
 
 
+_FEWEST_JUMPS = 2
 _Row = TypeVar("_Row", bound=_DatedRow)
 
 
 def order_rows(rows: Sequence[_Row], balance_of: Callable[[_Row], Decimal | None]) -> list[_Row]:
     """The rows of a file, as bank rows or as bank lines, in the order in which they happened. Banks write files in
     either direction, and a spreadsheet sorts them as it likes: where the balances after them do not add up, they are
-    put by days, and within a day so that they do."""
+    put by days, and within a day so that they do. A single jump is a row that is missing."""
     if len(rows) < 2:
         return list(rows)
     in_time = list(rows[::-1] if _is_newest_first(rows, balance_of) else rows)
-    if not _count_breaks(in_time, balance_of):
+    if _count_breaks(in_time, balance_of) < _FEWEST_JUMPS:
         return in_time
     chained: list[_Row] = []
     day_of = attrgetter("posted_date")
     for _, of_day in itertools.groupby(sorted(in_time, key=day_of), key=day_of):
         chained += _chain_rows(list(of_day), balance_of, balance_of(chained[-1]) if chained else None)
-    return chained if _count_breaks(chained, balance_of) < _count_breaks(in_time, balance_of) else in_time
+    return in_time if _count_breaks(chained, balance_of) else chained
 
 
 def _chain_rows(rows: list[_Row], balance_of: Callable[[_Row], Decimal | None], start: Decimal | None) -> list[_Row]:

@@ -141,7 +141,7 @@ def _list_open_rows(facts: AccountFacts, since: date, day: date) -> list[OpenRow
         effect = booked.amount - booked.sum_booked(day)
         rows.append(OpenRow(last.entry_id, last.date, -effect, last.description, "doubled", effect))
     seen: dict[tuple[date, Decimal], int] = defaultdict(int)
-    twins = {entry.entry_id for _, entry in facts.list_twins()}
+    twins = {entry.entry_id for _, entry in facts.list_twins(of_posted=True)}
     for amount, entry, line_id in facts.legs:
         on = entry.date
         if since < on <= day and entry.status != "voided" and line_id not in too_much:

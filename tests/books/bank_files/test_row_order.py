@@ -49,6 +49,14 @@ def test_a_file_in_either_direction_stays_as_it_is(moves: list[tuple[int, int]])
         assert order_rows(rows[::-1], attrgetter("balance")) == rows
 
 
+def test_a_row_that_is_missing_is_not_hidden() -> None:
+    """A day with a charge and its refund could be turned round so that the jump is gone."""
+    rows = rows_of([(-500, 0), (2000, 0), (500, 0), (1000, 0), (-1000, 1), (1000, 0)])
+    cut = [row for row in rows if row.row != 5]
+    assert order_rows(cut, attrgetter("balance")) == cut
+    assert len(find_balance_gaps(cut)) == 1
+
+
 def test_a_file_that_a_spreadsheet_sorted_is_taken_as_it_was(ws: Workspace) -> None:
     """By text within the day: no gap is seen where none is, and the opening balance is the true one."""
     rows = [

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from harness import Workspace, unpack_objects
+from harness import Workspace, no_traceback, unpack_objects
 
 from cleared.git import Snapshot, known_files, known_objects
 from cleared.workspace.location import cleared_home
@@ -213,3 +214,15 @@ def test_an_unchanged_check_reads_an_eighth_of_old_books(right: Workspace, monke
     assert first
     assert not first & set(read)
     assert len(read) <= len(right.git("ls-files", "books", "accounts", "queue", "logs", "agents").split()) / 8 + 1
+
+
+def test_a_file_whose_name_is_no_text_stops_no_check(right: Workspace) -> None:
+    """Whoever pushes it: the commit is named each time."""
+    name = os.fsencode(right.root / "books/bank") + b"/note-\xff.txt"
+    with open(name, "wb") as file:
+        file.write(b"x")
+    right.git("add", "-A")
+    right.git("commit", "-qm", "by hand")
+    found = [right("check", "--json") for _ in range(3)]
+    assert [(each.code, each.json["violations"][0]["check"]) for each in found] == [(1, "provenance")] * 3
+    no_traceback(right("agent", "run", "ingest"))
