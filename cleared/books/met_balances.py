@@ -143,9 +143,9 @@ def _move_by_late_lines(bank: BankBook, accounts: Mapping[str, int], now: str) -
     met = [each for each in bank.agreed_balances if each.state == MET] if late else []
     for name, lines in late.items():
         balances = [each for each in met if each.account == accounts[name]]
-        said = _LateLines(bank, name, lines, [each.day for each in balances])
+        said = _LateLines(bank, name, lines, [each.day for each in balances]) if balances else None
         for each in balances:
-            if moved := said.sum_late(each):
+            if said is not None and (moved := said.sum_late(each)):
                 yield replace(each, amount=each.amount + moved, at=now)
 
 

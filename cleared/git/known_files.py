@@ -2,7 +2,7 @@
 
 Whatever is done to a file gives it a new time of change (ctime), which no program sets. A file that was read within
 seconds of its last change is read again, as a second change may have the same time. What rots on a disk changes without
-a time: so a check reads an eighth of the files again, and ``doctor`` all of them.
+a time: so a check reads some of the files again, and ``doctor`` all of them.
 """
 
 from __future__ import annotations
@@ -18,11 +18,13 @@ from cleared.base.clock import SystemClock
 from cleared.workspace.sealed_files import SealedFiles
 
 _NAME: Final = "files"
-_VERSION: Final = b"2"
+_VERSION: Final = b"3"
 _SETTLED_SECONDS: Final = 3
 _WORTH: Final = 16
 """Files that were read, from which on what is known of them is written."""
 _TURNS: Final = 8
+_MOST_AGAIN: Final = 12
+"""Files that are read again at once: an eighth of all, but of old books no more than of young ones."""
 
 _K = TypeVar("_K")
 _T = TypeVar("_T")
@@ -32,8 +34,8 @@ FileState = tuple[int, ...]
 
 
 class KnownFiles:
-    """The blob ids of files by their paths. ``state_dir``: where they are kept. ``in_turns``: those that were read
-    longest ago, an eighth of all, are read again."""
+    """The blob ids of files by their paths. ``state_dir``: where they are kept. ``in_turns``: some, those that
+    were read longest ago, are read again."""
 
     def __init__(self, state_dir: Path, *, in_turns: bool = False) -> None:
         self._sealed = SealedFiles(state_dir, _VERSION)
@@ -51,7 +53,7 @@ class KnownFiles:
 
     def note_id(self, path: str, status: os.stat_result, oid: str) -> None:
         """Remember what was read. ``status``: of the file before it was."""
-        if is_settled(status, self._settled):
+        if max(status.st_ctime_ns, status.st_mtime_ns) < self._settled:
             name = os.fsencode(path)  # git's names need not be text
             self._known.pop(name, None)  # what was read last stands at the end
             self._known[name] = describe_state(status), oid
@@ -69,15 +71,10 @@ def describe_state(status: os.stat_result) -> FileState:
 
 
 def settle_time() -> float:
-    """Nanoseconds; a change from now on has another time than one before this."""
+    """A change from now on has another time than one before this, in nanoseconds. To be asked before a file is read."""
     return (SystemClock().now().timestamp() - _SETTLED_SECONDS) * 1e9
 
 
-def is_settled(status: os.stat_result, before: float) -> bool:
-    """Whether the file was changed last before ``settle_time``, which was asked before the file was read."""
-    return max(status.st_ctime_ns, status.st_mtime_ns) < before
-
-
 def skip_turn(known: dict[_K, _T]) -> dict[_K, _T]:
-    """All but the first eighth: what was read longest ago stands first, and is read again."""
-    return dict(islice(known.items(), -(-len(known) // _TURNS), None))
+    """All but those whose turn it is to be read again: what was read longest ago stands first."""
+    return dict(islice(known.items(), min(-(-len(known) // _TURNS), _MOST_AGAIN), None))

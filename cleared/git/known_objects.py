@@ -1,7 +1,7 @@
 """Blobs of git's store that were read right before: a check reads those anew that came since, or whose files changed.
 
-A loose object is known by the state of its file, a packed one by those of its pack. An eighth is read again each time,
-as of files (``known_files``). ``cleared doctor`` reads the whole store.
+A loose object is known by the state of its file, a packed one by those of its pack. Some are read again each time, as
+of files (``known_files``). ``cleared doctor`` reads the whole store.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Final
 import msgspec
 from msgspec import Struct
 
-from cleared.git.known_files import FileState, describe_state, is_settled, settle_time, skip_turn
+from cleared.git.known_files import FileState, describe_state, settle_time, skip_turn
 from cleared.git.repository import Repository
 from cleared.workspace.sealed_files import SealedFiles
 
@@ -54,7 +54,7 @@ class KnownObjects:
             self._blobs.pop(oid, None)  # what was read last stands at the end
             status = self._find_loose(oid)
             pack = self._objects.find_pack(oid) if status is None else None
-            if status is not None and is_settled(status, self._settled):
+            if status is not None and max(status.st_ctime_ns, status.st_mtime_ns) < self._settled:
                 self._blobs[oid] = describe_state(status)
             elif pack is not None and (states := self._describe_pack(pack)):
                 self._blobs[oid] = pack

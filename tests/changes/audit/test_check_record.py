@@ -189,7 +189,7 @@ def test_whatever_changes_is_found_as_by_a_whole_check(right: Workspace, change:
 def test_what_rots_without_a_time_of_change_is_found_in_turn(
     posted: Workspace, monkeypatch: pytest.MonkeyPatch, where: str
 ) -> None:
-    """Each check reads an eighth again, and ``doctor`` all."""
+    """Each check reads some again, and ``doctor`` all."""
     monkeypatch.setattr(known_files, "_SETTLED_SECONDS", 0)
     for module in (known_files, known_objects):
         monkeypatch.setattr(module, "describe_state", lambda status: (status.st_ino, status.st_size))
