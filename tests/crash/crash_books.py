@@ -47,6 +47,7 @@ MARCH: list[Line] = [
     ("2025-03-02", "=SUM(A1)", Decimal("-12.00")),
 ]
 #: The second file repeats the end of the first, so the run books two files that overlap.
+FEBRUARY_OPENING = sum((amount for _, _, amount in JANUARY), Decimal(0))
 DROPPED = {"february.csv": FEBRUARY, "march.csv": [*FEBRUARY[2:], *MARCH]}
 BEFORE: list[Line] = JANUARY
 AFTER: list[Line] = [*JANUARY, *FEBRUARY, *MARCH]
@@ -83,9 +84,8 @@ def make_template(root: Path) -> Path:
 
 
 def drop(root: Path) -> None:
-    opening = sum((amount for _, _, amount in JANUARY), Decimal(0))
-    (root / "import/february.csv").write_bytes(bank_file(FEBRUARY, opening))
-    opening += sum((amount for _, _, amount in FEBRUARY[:2]), Decimal(0))
+    (root / "import/february.csv").write_bytes(bank_file(FEBRUARY, FEBRUARY_OPENING))
+    opening = FEBRUARY_OPENING + sum((amount for _, _, amount in FEBRUARY[:2]), Decimal(0))
     (root / "import/march.csv").write_bytes(bank_file(DROPPED["march.csv"], opening))
 
 
@@ -147,7 +147,8 @@ def check_sound(root: Path, *, written: bool = True) -> None:
     ``written``: a writing command has run since; what a seal had not even begun with (half of a note in
     ``.cleared/``, new files beside git's index) it is that sweeps up.
     """
-    assert find_violations(open_workspace(root)) == []
+    found = find_violations(open_workspace(root))
+    assert found == [], [each.message for each in found]
     assert git(root, "fsck", "--strict", "--no-dangling", "--no-progress") == ""
     assert git(root, "status", "--porcelain", "-uall") == ""
     assert git(root, "rev-list", "--merges", "HEAD") == ""

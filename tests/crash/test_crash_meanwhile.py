@@ -17,6 +17,7 @@ from crash_books import (
     BEFORE,
     DROPPED,
     FEBRUARY,
+    FEBRUARY_OPENING,
     KEPT,
     bank_file,
     check_booked,
@@ -87,7 +88,7 @@ def cards(root: Path, kind: str) -> list[str]:
 @pytest.mark.parametrize("step", ["ran", "checked", "intent", "staged"])
 def test_a_file_replaced_after_it_was_parsed_is_not_booked(root: Path, step: str) -> None:
     """The run fails and says why; the new content stays, and the next run books it."""
-    new = bank_file([*FEBRUARY, ALSO])
+    new = bank_file([*FEBRUARY, ALSO], FEBRUARY_OPENING)
     result = during(root, step, lambda: (root / "import/february.csv").write_bytes(new))
     assert result.status == "failed"
     assert result.error is not None and "changed" in result.error.message
@@ -121,7 +122,7 @@ def test_the_same_file_dropped_again_meanwhile(root: Path, step: str) -> None:
 def test_a_file_of_that_name_dropped_while_the_commit_is_made(root: Path, step: str) -> None:
     """It is another file: it stays, and is booked by the next run beside the first."""
     path = root / "import/february.csv"
-    new = bank_file([*FEBRUARY, ALSO])
+    new = bank_file([*FEBRUARY, ALSO], FEBRUARY_OPENING)
     assert during(root, step, lambda: path.write_bytes(new)).status == "succeeded"
     assert path.read_bytes() == new
     assert journal_of(read(root)[0]) == Counter(AFTER)
@@ -255,7 +256,7 @@ def test_the_input_changes_before_the_repair(root: Path, delete: bool) -> None:
     if delete:
         path.unlink()
     else:
-        path.write_bytes(bank_file([*FEBRUARY, ALSO]))
+        path.write_bytes(bank_file([*FEBRUARY, ALSO], FEBRUARY_OPENING))
     _, said = read(root)
     assert len(said) == 1
     assert path.exists() == (not delete)
