@@ -19,7 +19,7 @@ from pathlib import Path
 
 from bench.measure import seconds
 from bench.steady import Hand, resident
-from bench.workspaces import HEADER, copy, git, workspace
+from bench.workspaces import HEADER, copy, git, remove_places, workspace
 from cleared.base.clock import FixedClock
 from cleared.changes.host import Host
 from cleared.changes.host_cache import HostCache
@@ -141,6 +141,7 @@ def spend() -> None:
         with suppress(SystemExit):
             main()
     os.write(out, f"{_count_seconds() - before}\n".encode())
+    remove_places()
     os._exit(0)
 
 

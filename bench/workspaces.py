@@ -37,6 +37,11 @@ def place() -> Path:
     return Path(_folder.name) / str(next(_number))
 
 
+def remove_places() -> None:
+    """Remove all of them: for a process that ends without a word."""
+    _folder.cleanup()
+
+
 def chase(rows: int, *, days: int = 28, texts: Sequence[str] = _TEXTS) -> bytes:
     """A Chase checking file of so many different rows over ``days`` days from 1 January 2025; ``texts`` in turns."""
     balance = rows * 10_000
