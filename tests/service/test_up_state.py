@@ -40,6 +40,7 @@ def test_where_another_one_took_its_place_it_ends_and_names_that_one(up: Up) -> 
     old = up.start()
     os.kill(old.pid, signal.SIGSTOP)
     try:
+        eventually(lambda: Path(f"/proc/{old.pid}/stat").read_text().rpartition(")")[2].split()[0] == "T")
         shutil.rmtree(up.ws.root / ".cleared")
         up.process = None
         new = up.start()
