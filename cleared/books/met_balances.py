@@ -10,7 +10,7 @@ from bisect import bisect_left, bisect_right
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import date, timedelta
-from decimal import Decimal, InvalidOperation
+from decimal import Decimal
 from functools import cached_property
 from operator import attrgetter
 from typing import Final
@@ -21,7 +21,7 @@ from cleared.base import money
 from cleared.base.clock import format_iso
 from cleared.books.index.journal_index import JournalIndex, open_index
 from cleared.books.ledger.agreed_balances import LAPSED, MET, AgreedBalance, AgreementCheck, BankTiming, BookedLine
-from cleared.books.ledger.bank_lines import BankLine, ImportRecord
+from cleared.books.ledger.bank_lines import BankLine
 from cleared.books.ledger.day_balances import DayBalances
 from cleared.books.ledger.entry import ZERO, leg_suffix
 from cleared.books.ledger.staged_bank_lines import NEAR_DAYS, RELEASED, BankBook
@@ -59,7 +59,7 @@ def _list_candidates(bank: BankBook, accounts: Mapping[str, int], now: str) -> I
     known = {(each.account, each.day): each for each in [*bank.compared_balances, *bank.new_agreed]}
     stated: dict[tuple[int, date], AgreedBalance] = {}
     for record in bank.imports:
-        closing = read_closing_balance(record) if record.account in accounts else None
+        closing = record.read_closing() if record.account in accounts else None
         if closing is not None:
             key = accounts[record.account], closing[0]
             stated[key] = AgreedBalance(*key, closing[1], record.name, now, MET)
@@ -143,9 +143,11 @@ def _move_by_late_lines(bank: BankBook, accounts: Mapping[str, int], now: str) -
     met = [each for each in bank.agreed_balances if each.state == MET] if late else []
     for name, lines in late.items():
         balances = [each for each in met if each.account == accounts[name]]
-        said = _LateLines(bank, name, lines, [each.day for each in balances]) if balances else None
+        if not balances:
+            continue
+        said = _LateLines(bank, name, lines, [each.day for each in balances])
         for each in balances:
-            if said is not None and (moved := said.sum_late(each)):
+            if moved := said.sum_late(each):
                 yield replace(each, amount=each.amount + moved, at=now)
 
 
@@ -156,7 +158,7 @@ class _LateLines:
     def __init__(self, bank: BankBook, name: str, lines: Sequence[BankLine], days: Sequence[date]) -> None:
         self._bank, self._name, self._days = bank, name, days
         self._lines = sorted(lines, key=attrgetter("posted_date"))
-        closings = (read_closing_balance(record) for record in bank.new_imports if record.account == name)
+        closings = (record.read_closing() for record in bank.new_imports if record.account == name)
         self._closings = [closing for closing in closings if closing is not None]
 
     def sum_late(self, balance: AgreedBalance) -> Decimal:
@@ -219,12 +221,3 @@ def restore_met_balances(bank: BankBook, before: BankBook, after: BankBook, now:
             bank.new_agreed.append(replace(now_is, state=LAPSED, at=now))
         elif was.by == each.by and was.amount != each.amount:
             bank.new_agreed.append(replace(now_is, amount=now_is.amount + was.amount - each.amount, at=now))
-
-
-def read_closing_balance(record: ImportRecord) -> tuple[date, Decimal] | None:
-    """The day and the amount of the balance with which a file ends; None where it says none, or it is damaged."""
-    try:
-        day, amount = date.fromisoformat(record.last_date), Decimal(record.closing_balance)
-    except (ValueError, InvalidOperation):
-        return None
-    return (day, amount) if amount.is_finite() else None

@@ -33,7 +33,7 @@ class PreloadedSource(CommittedSource, eq=False):
 
     def read(self, path: str) -> bytes | None:
         inside = path.startswith(f"{self.folder}/")
-        return self.files.get(path) if inside else CommittedSource.read(self, path)
+        return self.files.get(path) if inside else super().read(path)
 
 
 class WorkingSource:

@@ -19,7 +19,7 @@ import unicodedata
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from datetime import date
-from decimal import Decimal
+from decimal import Decimal, InvalidOperation
 from functools import lru_cache
 from itertools import islice
 from typing import Final, NamedTuple
@@ -150,6 +150,13 @@ class ImportRecord(Struct, frozen=True):
             self.run,
         )
         return format_record((*fields, self.format) if with_format else fields)
+
+    def read_closing(self) -> tuple[date, Decimal] | None:
+        """The day and the amount of the balance with which it ends; None where it says none, or it is damaged."""
+        with suppress(ValueError, InvalidOperation):
+            day, amount = date.fromisoformat(self.last_date), Decimal(self.closing_balance)
+            return (day, amount) if amount.is_finite() else None
+        return None
 
 
 class Outcome(Struct, frozen=True):

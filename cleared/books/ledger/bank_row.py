@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Sequence
 from datetime import date
 from decimal import Decimal
 from operator import attrgetter
-from typing import Literal, Protocol, TypeVar
+from typing import Final, Literal, Protocol, TypeVar
 
 from msgspec import Struct
 
@@ -108,14 +108,15 @@ class _DatedRow(Protocol):
     def amount(self) -> Decimal: ...
 
 
-_FEWEST_JUMPS = 2
+_FEWEST_JUMPS: Final = 2
+"""Of the balances, from which on a file is taken to be sorted: one is a row that is missing."""
 _Row = TypeVar("_Row", bound=_DatedRow)
 
 
 def order_rows(rows: Sequence[_Row], balance_of: Callable[[_Row], Decimal | None]) -> list[_Row]:
     """The rows of a file, as bank rows or as bank lines, in the order in which they happened. Banks write files in
     either direction, and a spreadsheet sorts them as it likes: where the balances after them do not add up, they are
-    put by days, and within a day so that they do. A single jump is a row that is missing."""
+    put by days, and within a day so that they do."""
     if len(rows) < 2:
         return list(rows)
     in_time = list(rows[::-1] if _is_newest_first(rows, balance_of) else rows)

@@ -48,8 +48,9 @@ def list_stated_balances(lines: Sequence[BankLine], bank: BankBook, name: str, a
         (order.get(file, -1), day, balance) for file, own in by_file.items() for day, balance in _list_day_ends(own)
     ]
     for place, record in enumerate(records):
-        if record.closing_balance and record.last_date:
-            day, closing = date.fromisoformat(record.last_date), Decimal(record.closing_balance)
+        stated = record.read_closing()
+        if stated is not None:
+            day, closing = stated
             by_now = moved.get((day, record.name), closing)
             if by_now == closing:
                 by_now += _sum_later(of_day[day], place, record, order)

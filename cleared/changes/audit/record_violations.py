@@ -41,11 +41,8 @@ from cleared.workspace.settings.setting_keys import to_plain_values
 
 def find_violations(host: Host) -> list[Violation]:
     """Invariants, files that differ from HEAD, commits of unknown origin. Raises ``BusyError``."""
-    with compare_with_commit(host, "check", KnownFiles(host.layout.state_dir, in_turns=True)) as (
-        repo,
-        snapshot,
-        different,
-    ):
+    known = KnownFiles(host.layout.state_dir, in_turns=True)
+    with compare_with_commit(host, "check", known) as (repo, snapshot, different):
         if not different:
             return check_committed_records(host, repo, snapshot)
         committed = CommittedSource(snapshot)
