@@ -37,7 +37,7 @@ from cleared.changes.attestation_lines import (
 from cleared.changes.change_digests import digest_blobs, digest_lines, list_blob_changes
 from cleared.changes.host import Host, current_user
 from cleared.changes.record_sources import CommittedSource
-from cleared.changes.taken_over import TAKES_OVER, describe_takeover
+from cleared.changes.taken_over import TAKES_OVER, Counting, describe_takeover
 from cleared.git import Snapshot
 from cleared.git.repository import find_clone_id
 from cleared.primitives.context import Context
@@ -74,11 +74,12 @@ class Signed(Struct, frozen=True):
         return Signed(self.count + 1, *first, *last)
 
 
-def trusted_signers(host: Host, snapshot: Snapshot) -> frozenset[str]:
-    """The keys whose attestations count in this workspace, on this machine."""
-    own, approvals = run_public_key(host.root), _load_approvals(host, snapshot)
+def find_counting(host: Host, snapshot: Snapshot) -> Counting:
+    """Whose attestations count in this workspace, on this machine."""
+    own, approvals, mark = run_public_key(host.root), _load_approvals(host, snapshot), find_clone_id(snapshot.repo)
     trusted = {key for key in approvals.trust.runs if approvals.trusts_run(key)}
-    return frozenset({own, *trusted} - {""})
+    books = {approvals.workspace, f"{CLONE_PREFIX}{mark}" if mark else ""}
+    return Counting(frozenset({own, *trusted} - {""}), frozenset(books - {""}))
 
 
 def list_signed(host: Host, snapshot: Snapshot) -> dict[str, list[Attestation]]:
@@ -122,12 +123,6 @@ def workspace_id(host: Host, snapshot: Snapshot) -> str:
     return _load_approvals(host, snapshot).workspace
 
 
-def accepted_workspaces(host: Host, snapshot: Snapshot) -> frozenset[str]:
-    """The names of books in attestations that count here: the id of the books, and this clone."""
-    mark = find_clone_id(snapshot.repo)
-    return frozenset({workspace_id(host, snapshot), f"{CLONE_PREFIX}{mark}" if mark else ""} - {""})
-
-
 def _workspace_to_name(host: Host, snapshot: Snapshot) -> str:
     """The id of the books where it is pinned, else this clone.
 
@@ -138,9 +133,8 @@ def _workspace_to_name(host: Host, snapshot: Snapshot) -> str:
 
 
 def is_of_this_clone_alone(host: Host, snapshot: Snapshot) -> bool:
-    """Whether what is attested now counts in no other clone of the books: they have an id, and this clone no pin."""
-    books = _load_approvals(host, snapshot).identity
-    return bool(books.id) and not books.pinned
+    """``WorkspaceIdentity.counts_alone`` of the books as of a commit."""
+    return _load_approvals(host, snapshot).identity.counts_alone
 
 
 def _load_approvals(host: Host, snapshot: Snapshot) -> Approvals:
@@ -187,8 +181,7 @@ def attest_commit(
     claim = changes.get(WORKSPACE)
     new_id = find_next_workspace(host.root) if claim else ""
     if new_id and claim == f"{new_id}\n".encode("ascii"):
-        keys, names = trusted_signers(host, snapshot), accepted_workspaces(host, snapshot)
-        said[TAKES_OVER] = describe_takeover(host.root, snapshot, keys, names)
+        said[TAKES_OVER] = describe_takeover(host.root, snapshot, find_counting(host, snapshot))
         workspace = new_id
     else:
         workspace = _workspace_to_name(host, snapshot)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import csv
 import json
 import sqlite3
-from collections.abc import Collection, Iterator, Mapping, Set
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from datetime import datetime
 from typing import Any, Final
@@ -27,7 +27,7 @@ from cleared.cards.kinds import QUESTION
 from cleared.changes import attestation
 from cleared.changes.attestation_lines import Attestation, added_lines, list_shards
 from cleared.changes.host import Host
-from cleared.changes.taken_over import list_counting
+from cleared.changes.taken_over import Counting, list_counting
 from cleared.git import Repository, Snapshot, find_clone_id
 from cleared.primitives.context import Context, taken_files
 from cleared.sandbox.trigger_kinds import ON_DEMAND, WEBHOOK
@@ -131,13 +131,13 @@ def was_opened(host: Host, repo: Repository, snapshot: Snapshot, card: Card) -> 
 def find_unopened_cards(host: Host, repo: Repository, snapshot: Snapshot, cards: Collection[Card]) -> list[Card]:
     """Of what lines say that open these cards, that which no run or decision attests."""
     query = "SELECT card, digest FROM cards WHERE what='opens' AND card IN (SELECT value FROM json_each(?))"
-    counting = attestation.trusted_signers(host, snapshot), attestation.accepted_workspaces(host, snapshot)
+    counting = attestation.find_counting(host, snapshot)
     vouched = _list_vouched(host, repo, snapshot, counting) if host.reads_again else {}
     unknown = [card for card in cards if vouched.get(card.id) is not card or card.rivals]
     asked = [each for card in unknown for each in (card, *card.rivals) if vouched.get(each.id) is not each]
     unopened: list[Card] = []
     if asked:
-        with _open_index(host, repo, snapshot) as db:
+        with _open_index(host, repo, snapshot, counting) as db:
             opened = set(db.execute(query, (json.dumps([card.id for card in asked]),)))
         unopened = [card for card in asked if (card.id, attestation.opening_digest(card)) not in opened]
     if host.reads_again and (asked or len(vouched) > _MAX_VOUCHED):
@@ -153,8 +153,7 @@ class _Vouched(Struct, frozen=True):
     """Cards that were attested as of a commit, as they are: by those who counted then."""
 
     commit: str
-    counting: tuple[Set[str], Set[str]]
-    """Keys, and books."""
+    counting: Counting
     cards: Mapping[str, Card]
 
 
@@ -189,24 +188,25 @@ def find_unattested_cards(host: Host, repo: Repository, snapshot: Snapshot, card
 
 
 @contextmanager
-def _open_index(host: Host, repo: Repository, snapshot: Snapshot) -> Iterator[sqlite3.Connection]:
+def _open_index(
+    host: Host, repo: Repository, snapshot: Snapshot, counting: Counting | None = None
+) -> Iterator[sqlite3.Connection]:
     """The index as of the snapshot's commit: of what counts in these books on this machine. Where the disk takes none,
     it is made in memory."""
-    path, db = host.layout.state_dir / INDEX, None
+    path, db, counting = host.layout.state_dir / INDEX, None, counting or attestation.find_counting(host, snapshot)
     if can_write(path):
         with suppress(WorkspaceError, sqlite3.OperationalError):  # a full disk
-            db = _bring_up(connect_to_write(path, _SCHEMA, _VERSION), host, repo, snapshot)
-    db = db or _bring_up(connect_in_memory(_SCHEMA), host, repo, snapshot)
+            db = _bring_up(connect_to_write(path, _SCHEMA, _VERSION), repo, snapshot, counting)
+    db = db or _bring_up(connect_in_memory(_SCHEMA), repo, snapshot, counting)
     try:
         yield db
     finally:
         db.close()
 
 
-def _bring_up(db: sqlite3.Connection, host: Host, repo: Repository, snapshot: Snapshot) -> sqlite3.Connection:
+def _bring_up(db: sqlite3.Connection, repo: Repository, snapshot: Snapshot, counting: Counting) -> sqlite3.Connection:
     try:
-        signers, books = attestation.trusted_signers(host, snapshot), attestation.accepted_workspaces(host, snapshot)
-        now = (snapshot.commit or "", json.dumps([sorted(signers), sorted(books)]))
+        now = (snapshot.commit or "", json.dumps([sorted(counting.keys), sorted(counting.books)]))
         known = db.execute("SELECT commit_id, counting FROM head").fetchone()
         if known != now:
             before = None
@@ -217,7 +217,7 @@ def _bring_up(db: sqlite3.Connection, host: Host, repo: Repository, snapshot: Sn
                 db.execute("DELETE FROM acts")
                 db.execute("DELETE FROM cards")
             lines = list(added_lines(before, snapshot))
-            for _, said in list_counting(snapshot, lines, signers, books):
+            for _, said in list_counting(snapshot, lines, counting):
                 _add_attestation(db, said)
             db.execute("DELETE FROM head")
             db.execute("INSERT INTO head VALUES (?,?)", now)

@@ -24,8 +24,7 @@ class LineWorth:
     def __init__(self, host: Host, snapshot: Snapshot) -> None:
         self._snapshot = snapshot
         self.approvals = Approvals(CommittedSource(snapshot), host.root, {})
-        self._keys = attestation.trusted_signers(host, snapshot)
-        self._books = attestation.accepted_workspaces(host, snapshot)
+        self._counting = attestation.find_counting(host, snapshot)
         #: What a line of the books that these were made from is worth: as much as what takes it over.
         self._taken_over: dict[bytes, Origin] | None = None
         self._read: dict[bytes, tuple[Attestation, Origin] | None] = {}
@@ -52,8 +51,8 @@ class LineWorth:
 
     def describe(self) -> list[object]:
         """All that it depends on, but for lines that take over others: two that are equal judge alike."""
-        identity = self.approvals.identity
-        return [sorted(self._keys), sorted(self._books), identity.id, identity.pinned, self.approvals.workspace]
+        identity, counting = self.approvals.identity, self._counting
+        return [sorted(counting.keys), sorted(counting.books), identity.id, identity.pinned, self.approvals.workspace]
 
     def _read_takeovers(self) -> dict[bytes, Origin]:
         taken: dict[bytes, Origin] = {}
@@ -66,7 +65,7 @@ class LineWorth:
         return taken
 
     def _judge_attestation(self, said: Attestation) -> Origin:
-        if said.key in self._keys and said.workspace in self._books:
+        if said.key in self._counting.keys and said.workspace in self._counting.books:
             return "ours"
         if said.workspace != self.approvals.workspace and not said.workspace.startswith(attestation.CLONE_PREFIX):
             return "none"

@@ -28,7 +28,7 @@ from cleared.changes.wrong_merges import find_wrong_merge
 from cleared.domains.record_audit import RowKind
 from cleared.git import Repository, Snapshot, find_ancestor, history, parse_parents
 from cleared.git.history import list_beginnings
-from cleared.trust.checkpoint import SeenBranch, begin_checkpoint, read_checkpoint, write_checkpoint
+from cleared.trust.checkpoint import Checkpoint, SeenBranch, begin_checkpoint, read_checkpoint, write_checkpoint
 from cleared.workspace.location import Layout
 
 MAX_COMMITS_COMPARED: Final = 50
@@ -126,9 +126,9 @@ REMEDY: Final = "Bring it back: cleared recover. If that is meant: cleared recov
 def refuse_lost_rows(layout: Layout, repo: Repository, snapshot: Snapshot) -> None:
     """Raises ``WorkspaceError`` where the branch lost rows: new ones would take their place. Else the branch is seen
     as it is now."""
-    lost = find_lost_rows(layout, repo, snapshot)
+    lost, checkpoint = _compare_with_seen(layout, repo, snapshot)
     if lost is None:
-        remember_seen(layout, repo, snapshot)
+        _remember_seen(layout, repo, snapshot, checkpoint)
     else:
         refuse_lost(lost)
 
@@ -161,13 +161,20 @@ def find_lost_rows(layout: Layout, repo: Repository, snapshot: Snapshot) -> Lost
     Costs nothing where nothing came since, and little where the books are the same. Beside a commit it may name rows
     that are there: ``Host.find_lost_rows`` looks again.
     """
+    return _compare_with_seen(layout, repo, snapshot)[0]
+
+
+def _compare_with_seen(
+    layout: Layout, repo: Repository, snapshot: Snapshot
+) -> tuple[LostRows | None, Checkpoint | None]:
+    """What is lost, and the checkpoint that it was compared with."""
     tip, head = repo.branch.read_remembered_commit(), snapshot.commit
     if head is None:
-        return None
+        return None, None
     try:
         checkpoint = read_checkpoint(repo.root)
     except WorkspaceError as error:
-        return LostRows(head, head, "", CommittedRows(layout).kinds, fewer=error.message)
+        return LostRows(head, head, "", CommittedRows(layout).kinds, fewer=error.message), None
     seen = checkpoint.branches.get(repo.branch.name) if checkpoint is not None else None
     is_there = seen is not None and repo.objects.has_commit_tree(seen.commit)
     lost = None
@@ -190,18 +197,22 @@ def find_lost_rows(layout: Layout, repo: Repository, snapshot: Snapshot) -> Lost
         wrong = find_wrong_merge(layout, repo, last_here, snapshot)
         what = f"git has joined two clones, and the books are not in order: {wrong.message}" if wrong else ""
         lost = LostRows(last_here, head, "", CommittedRows(layout).kinds, joined=what) if wrong else None
-    return lost
+    return lost, checkpoint
 
 
 def remember_seen(layout: Layout, repo: Repository, snapshot: Snapshot) -> None:
     """Note outside the repository that the branch is at this commit, and lacks nothing; only where it is pinned."""
-    checkpoint, head, name = read_checkpoint(repo.root), snapshot.commit, repo.branch.name
+    _remember_seen(layout, repo, snapshot, read_checkpoint(repo.root))
+
+
+def _remember_seen(layout: Layout, repo: Repository, snapshot: Snapshot, checkpoint: Checkpoint | None) -> None:
+    head, name = snapshot.commit, repo.branch.name
     if checkpoint is None or head is None or repo.branch.is_detached:
         return
     seen, books = checkpoint.branches.get(name), layout.config.paths.books
     if seen is not None and (seen.commit, seen.books) == (head, books):
         if checkpoint.last_branch != name:
-            write_checkpoint(repo.root, checkpoint.with_branch(name, seen, ()))
+            write_checkpoint(checkpoint.with_branch(name, seen, ()))
         return
     is_known = seen is not None and seen.books == books and repo.objects.has_commit_tree(seen.commit)
     before = Snapshot(repo, seen.commit if seen is not None and is_known else None)
@@ -209,7 +220,7 @@ def remember_seen(layout: Layout, repo: Repository, snapshot: Snapshot) -> None:
     more, old = rows.count_more(before, snapshot), seen.counts if seen is not None and is_known else {}
     made = SeenBranch(head, books, {kind.key: old.get(kind.key, 0) + more[kind.key] for kind in rows.counted_kinds})
     beginnings = () if is_known else list_beginnings(repo, head, None)
-    write_checkpoint(repo.root, checkpoint.with_branch(name, made, tuple(beginnings)))
+    write_checkpoint(checkpoint.with_branch(name, made, tuple(beginnings)))
 
 
 def forget_seen(layout: Layout, repo: Repository, snapshot: Snapshot, lost: LostRows) -> None:

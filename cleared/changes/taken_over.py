@@ -6,10 +6,12 @@ is signed for the old books afterwards is in none of these files.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import Final
+
+from msgspec import Struct
 
 from cleared.base.errors import WorkspaceError
 from cleared.changes.attestation_lines import Attestation, added_lines, list_shards, new_lines, parse_attestation
@@ -22,15 +24,23 @@ TAKES_OVER: Final = "takes_over"
 _MAX_FILES: Final = 1_000
 """How many files a line may lead to that was signed by nobody who counts: such could name files without end."""
 
-_Seen = set[tuple[str, frozenset[str], frozenset[str]]]
+
+class Counting(Struct, frozen=True):
+    """Whose attestations count: the public keys, and the names of books for which they sign (an id, or a clone)."""
+
+    keys: frozenset[str]
+    books: frozenset[str]
+
+
+_Seen = set[tuple[str, Counting]]
 
 
 def list_counting(
-    snapshot: Snapshot, lines: Iterable[bytes], keys: Collection[str], workspaces: Collection[str]
+    snapshot: Snapshot, lines: Iterable[bytes], counting: Counting
 ) -> Iterator[tuple[bytes, Attestation]]:
-    """The lines that one of ``keys`` signed for one of ``workspaces``, each with what it says; and after one that takes
-    over those of other books, these, as they counted there then."""
-    return _list_counting(snapshot, lines, keys, workspaces, set())
+    """The lines that count, each with what it says; and after one that takes over those of other books, these, as they
+    counted there then."""
+    return _list_counting(snapshot, lines, counting, set())
 
 
 def list_taken_over(snapshot: Snapshot, said: Attestation) -> Iterator[tuple[bytes, Attestation]]:
@@ -46,9 +56,7 @@ def find_takeovers(snapshot: Snapshot) -> list[Attestation]:
     return [each for each in said if TAKES_OVER in each.statement]
 
 
-def describe_takeover(
-    root: Path, snapshot: Snapshot, keys: Collection[str], workspaces: Collection[str]
-) -> dict[str, list[str]]:
+def describe_takeover(root: Path, snapshot: Snapshot, counting: Counting) -> dict[str, list[str]]:
     """What an attestation says that takes over all that these keys signed for these books, up to a commit."""
     files = list(list_shards(snapshot).values())
     known = set(added_lines(None, snapshot))
@@ -60,36 +68,36 @@ def describe_takeover(
             if missing:
                 known |= missing
                 files += list_shards(after).values()
-    return {"workspaces": sorted(workspaces), "keys": sorted(keys), "files": sorted(set(files))}
+    return {"workspaces": sorted(counting.books), "keys": sorted(counting.keys), "files": sorted(set(files))}
 
 
 def _list_counting(
-    snapshot: Snapshot, lines: Iterable[bytes], keys: Collection[str], workspaces: Collection[str], seen: _Seen
+    snapshot: Snapshot, lines: Iterable[bytes], counting: Counting, seen: _Seen
 ) -> Iterator[tuple[bytes, Attestation]]:
     for line in lines:
         said = parse_attestation(line)
-        if said is not None and said.key in keys and said.workspace in workspaces:
+        if said is not None and said.key in counting.keys and said.workspace in counting.books:
             yield line, said
             yield from _list_taken_over(snapshot, said, seen)
 
 
 def _list_taken_over(snapshot: Snapshot, said: Attestation, seen: _Seen) -> Iterator[tuple[bytes, Attestation]]:
-    files, keys, workspaces = _read_takeover(said)
+    files, counted = _read_takeover(said)
     for blob in files:
-        if (blob, keys, workspaces) in seen or len(seen) >= _MAX_FILES:
+        if (blob, counted) in seen or len(seen) >= _MAX_FILES:
             continue
-        seen.add((blob, keys, workspaces))
+        seen.add((blob, counted))
         with suppress(WorkspaceError):
             (data,) = snapshot.read_blobs([blob])
-            yield from _list_counting(snapshot, data.splitlines(), keys, workspaces, seen)
+            yield from _list_counting(snapshot, data.splitlines(), counted, seen)
 
 
-def _read_takeover(said: Attestation) -> tuple[list[str], frozenset[str], frozenset[str]]:
-    """The files, keys and books that it names; nothing where it is of another form."""
+def _read_takeover(said: Attestation) -> tuple[list[str], Counting]:
+    """The files that it names, and whose lines counted in them; nothing where it is of another form."""
     taken = said.statement.get(TAKES_OVER)
     lists: list[list[str]] = []
     for name in ("files", "keys", "workspaces"):
         texts = taken.get(name) if isinstance(taken, dict) else None
         lists.append([text for text in texts if isinstance(text, str)] if isinstance(texts, list) else [])
     files, keys, workspaces = lists
-    return sorted(text for text in files if is_oid(text)), frozenset(keys), frozenset(workspaces)
+    return sorted(text for text in files if is_oid(text)), Counting(frozenset(keys), frozenset(workspaces))

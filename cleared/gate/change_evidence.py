@@ -13,7 +13,7 @@ from msgspec import Struct
 
 from cleared.base.short_text import parse_count
 from cleared.base.terminal import count_noun
-from cleared.changes.attestation import accepted_workspaces, trusted_signers
+from cleared.changes.attestation import find_counting
 from cleared.changes.attestation_lines import Attestation, list_shards, split_lines
 from cleared.changes.consumed_events import ASKS
 from cleared.changes.host import Host
@@ -106,11 +106,11 @@ def find_reasons(
 
 def read_newest_runs(host: Host, snapshot: Snapshot, agent: str) -> Iterator[RunEvidence]:
     """The attested runs of an agent, newest first, as far as the order of the lines has them so."""
-    keys, books = trusted_signers(host, snapshot), accepted_workspaces(host, snapshot)
+    counting = find_counting(host, snapshot)
     mark = f'"Agent":"{agent}"'.encode("ascii", "replace")
     for path in reversed(list_shards(snapshot)):
         lines = [line for line in split_lines(snapshot.read_file(path) or b"") if mark in line]
-        for _, said in list_counting(snapshot, reversed(lines), keys, books):
+        for _, said in list_counting(snapshot, reversed(lines), counting):
             run = _parse_run(said)
             if run is not None and said.trailers.get("Agent") == agent:
                 yield run

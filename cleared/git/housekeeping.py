@@ -56,10 +56,7 @@ def start_packing_if_due(repo: Repository) -> bool:
     if len(sizes) < _MANY and not is_large:
         return False
     with suppress(WorkspaceError, OSError):
-        *values, _ = repo.git.run("config", "--get-all", "gc.auto").split()  # the last is that of our own call
-        if values[-1:] == [b"0"] and len(sizes) < _TOO_MANY:
-            return False
-        return _start_packing(repo)
+        return _start_packing(repo, len(sizes))
     return False
 
 
@@ -71,14 +68,18 @@ def _remove_abandoned(keep: Path) -> None:
             keep.unlink()
 
 
-def _start_packing(repo: Repository) -> bool:
+def _start_packing(repo: Repository, packs: int) -> bool:
     lock = repo.common_dir / LOCK
     is_first = not lock.exists()
     descriptor = os.open(lock, os.O_RDWR | os.O_CREAT, 0o600)
     try:
-        now = SystemClock().now().timestamp()
-        is_soon = not is_first and now - os.fstat(descriptor).st_mtime < _PAUSE_SECONDS
+        if is_first:
+            os.utime(descriptor, (0, 0))  # its time is when packing began last
+        is_soon = SystemClock().now().timestamp() - os.fstat(descriptor).st_mtime < _PAUSE_SECONDS
         if is_soon or not _take_lock(descriptor):
+            return False
+        *values, _ = repo.git.run("config", "--get-all", "gc.auto").split()  # the last is that of our own call
+        if values[-1:] == [b"0"] and packs < _TOO_MANY:
             return False
         os.utime(descriptor)
         # The lock goes with the input of the process, so that it is held until that ends, whatever becomes of this one.

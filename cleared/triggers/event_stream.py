@@ -12,7 +12,7 @@ from msgspec import Struct
 
 from cleared.base.clock import format_iso
 from cleared.base.errors import WorkspaceError
-from cleared.changes.attestation import digest_data, settlement_digest, trusted_signers
+from cleared.changes.attestation import digest_data, find_counting, settlement_digest
 from cleared.changes.attestation_lines import Attestation, added_lines, list_shards, parse_attestation
 from cleared.changes.committed_cards import read_cards
 from cleared.changes.consumed_events import DEPTH, FAILED, ORIGIN, event_line, parse_events, trailer_number
@@ -70,7 +70,7 @@ _IsOwn = Callable[[Attestation], bool]
 def _tell_own(host: Host, repo: Repository, snapshot: Snapshot) -> _IsOwn | None:
     """What tells whether the events of an attestation are delivered here; None where none are."""
     if host.serves_all_clones:
-        signers = trusted_signers(host, snapshot)
+        signers = find_counting(host, snapshot).keys
         return lambda attestation: attestation.key in signers
     mine, key = find_clone_id(repo), run_public_key(host.root)
     if mine is None or not key:

@@ -33,10 +33,11 @@ class SeenBranch(Struct, frozen=True):
 
 
 class Checkpoint(Struct, frozen=True):
-    """``beginnings``: the commits without a parent that were accepted with the clone. ``branches``: by full name, the
-    one seen last at the end. ``forgotten``: the ids of runs and decisions of which a person said that they are meant to
-    be gone."""
+    """``folder``: where it lies. ``beginnings``: the commits without a parent that were accepted with the clone.
+    ``branches``: by full name, the one seen last at the end. ``forgotten``: the ids of runs and decisions of which a
+    person said that they are meant to be gone."""
 
+    folder: Path
     beginnings: tuple[str, ...] = ()
     branches: Mapping[str, SeenBranch] = {}
     forgotten: tuple[str, ...] = ()
@@ -65,9 +66,9 @@ def read_checkpoint(root: Path) -> Checkpoint | None:
         data = json.loads(path.read_bytes())
         branches = {str(name): _parse_branch(dict(each)) for name, each in data["branches"].items()}
         beginnings, forgotten = (tuple(map(str, data.get(name, ()))) for name in ("beginnings", "forgotten"))
-        return Checkpoint(beginnings, branches, forgotten)
+        return Checkpoint(folder, beginnings, branches, forgotten)
     except FileNotFoundError:
-        return Checkpoint()
+        return Checkpoint(folder)
     except PermissionError:
         return None
     except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
@@ -77,26 +78,26 @@ def read_checkpoint(root: Path) -> Checkpoint | None:
 def read_forgotten(root: Path) -> frozenset[str]:
     """The ids of runs and decisions that are meant to be gone; none where the checkpoint cannot be read."""
     with suppress(WorkspaceError):
-        return frozenset((read_checkpoint(root) or Checkpoint()).forgotten)
+        checkpoint = read_checkpoint(root)
+        return frozenset(checkpoint.forgotten if checkpoint is not None else ())
     return frozenset()
 
 
-def write_checkpoint(root: Path, checkpoint: Checkpoint) -> None:
+def write_checkpoint(checkpoint: Checkpoint) -> None:
     """Keep it. Raises ``WorkspaceError`` where it cannot be written."""
-    folder = checkpoint_folder(root)
-    if folder is not None:
-        branches = {
-            name: {"commit": seen.commit, "books": seen.books, **seen.counts}
-            for name, seen in checkpoint.branches.items()
-        }
-        data = {"beginnings": checkpoint.beginnings, "branches": branches, "forgotten": checkpoint.forgotten}
-        write_atomic(folder / _FILE, (json.dumps(data, indent=1) + "\n").encode("ascii"))
+    branches = {
+        name: {"commit": seen.commit, "books": seen.books, **seen.counts} for name, seen in checkpoint.branches.items()
+    }
+    data = {"beginnings": checkpoint.beginnings, "branches": branches, "forgotten": checkpoint.forgotten}
+    write_atomic(checkpoint.folder / _FILE, (json.dumps(data, indent=1) + "\n").encode("ascii"))
 
 
 def begin_checkpoint(root: Path, forgotten: Iterable[str] = ()) -> None:
     """Forget what was seen: in a clone that a person has just said something else of, it begins anew. What is to stay
     gone is kept, with ``forgotten``. Raises ``WorkspaceError`` where it cannot be written."""
-    write_checkpoint(root, Checkpoint(forgotten=tuple(sorted({*read_forgotten(root), *forgotten}))))
+    folder = checkpoint_folder(root)
+    if folder is not None:
+        write_checkpoint(Checkpoint(folder, forgotten=tuple(sorted({*read_forgotten(root), *forgotten}))))
 
 
 def checkpoint_folder(root: Path) -> Path | None:

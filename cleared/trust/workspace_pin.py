@@ -61,11 +61,17 @@ class WorkspaceIdentity(Struct, frozen=True):
     used_elsewhere: bool = False
     """Whether the problem is only that the pin and the keys lie in another home than this one."""
 
+    @property
+    def counts_alone(self) -> bool:
+        """Whether what is attested here counts in no other clone of the books: they have an id, and this clone no
+        pin."""
+        return bool(self.id) and not self.pinned
+
     def must_be_pinned(self) -> None:
         """Raises ``PolicyError`` where it is not known which books these are: then nothing is signed for them."""
         if self.problem is not None:
             raise self.problem
-        if self.id and not self.pinned:
+        if self.counts_alone:
             what = f"this is a copy of {Path(self.copy_of).parent}" if self.copy_of else "this is a clone"
             raise PolicyError(
                 f"{what} that is not trusted on this machine yet, so nothing is signed for it",

@@ -162,14 +162,14 @@ def describe_check(host: Host, repo: Repository, snapshot: Snapshot) -> bytes:
 def _list_surroundings(host: Host, repo: Repository, snapshot: Snapshot) -> list[object]:
     """What a check depends on beside the history."""
     approvals = Approvals(CommittedSource(snapshot), host.root, {})
-    identity, trust = approvals.identity, approvals.trust
+    identity, trust, counting = approvals.identity, approvals.trust, attestation.find_counting(host, snapshot)
     return [
         str(host.root),
         [_digest_file(repo, name) for name in ("shallow", "info/grafts")],
         to_plain_values(host.config),
         host.decimal_places,
-        sorted(attestation.trusted_signers(host, snapshot)),
-        sorted(attestation.accepted_workspaces(host, snapshot)),
+        sorted(counting.keys),
+        sorted(counting.books),
         own_public_key(host.root),
         identity.id,
         identity.pinned,

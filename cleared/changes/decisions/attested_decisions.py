@@ -6,7 +6,7 @@ import re
 from collections.abc import Collection, Set
 from typing import Final
 
-from cleared.changes.attestation import accepted_workspaces, trusted_signers
+from cleared.changes.attestation import find_counting
 from cleared.changes.attestation_lines import Attestation, list_shards, split_lines
 from cleared.changes.decisions.decision_context import SHOWN_TRAILER, UNDO_TRAILER
 from cleared.changes.host import Host
@@ -19,12 +19,12 @@ _NAMED: Final = re.compile(rb'"%s":"([^"]*)"' % UNDO_TRAILER.encode("ascii"))
 def list_decided_records(host: Host, snapshot: Snapshot, wanted: Collection[str]) -> frozenset[str]:
     """Those of the ``wanted`` records that a decision of a person names. Whoever can push makes no such line, and who
     answers for somebody else's commit (``cleared accept``) has decided nothing that is in it."""
-    keys, books = trusted_signers(host, snapshot), accepted_workspaces(host, snapshot)
+    counting = find_counting(host, snapshot)
     marks = {each.encode("utf-8", "replace") for each in wanted}
     decided: set[str] = set()
     for path in list_shards(snapshot):
         lines = [line for line in split_lines(snapshot.read_file(path) or b"") if _may_name(line, marks)]
-        for _, said in list_counting(snapshot, lines, keys, books):
+        for _, said in list_counting(snapshot, lines, counting):
             if _is_of_person(said):
                 decided |= set(said.trailers.get(UNDO_TRAILER, "").split()).intersection(wanted)
     return frozenset(decided)

@@ -12,7 +12,6 @@ from msgspec.structs import replace
 from cleared.base.clock import format_iso
 from cleared.base.errors import PolicyError
 from cleared.changes import draft
-from cleared.changes.attestation import is_of_this_clone_alone
 from cleared.changes.commit_messages import CommitSubject, first_of_two_decided
 from cleared.changes.decisions.authorization import AGREEMENT_TRAILER, Authorization, SecondNeeded, find_authorization
 from cleared.changes.host import Host, current_user
@@ -210,10 +209,10 @@ def _try_decision(
 
 def _refuse_uncounted(decision_context: DecisionContext) -> None:
     """Raises ``PolicyError`` where the answer to a card would count in this clone alone."""
-    context, host = decision_context.context, decision_context.host
-    if not (decision_context.authorization.by_person and context.cards.resolved):
+    right = decision_context.authorization
+    if not (right.by_person and decision_context.context.cards.resolved):
         return
-    if is_of_this_clone_alone(host, decision_context.snapshot):
+    if right.books is not None and right.books.counts_alone:
         raise PolicyError(
             "this clone is not trusted on this machine yet, so no other clone would count what is decided here",
             remedy="Say whom you trust (cleared trust), then decide.",

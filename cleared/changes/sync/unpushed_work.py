@@ -9,7 +9,7 @@ from typing import Any, Final, Literal
 from msgspec import Struct
 
 from cleared.base.errors import Place
-from cleared.changes.attestation import ORIGIN_TRAILERS, accepted_workspaces
+from cleared.changes.attestation import ORIGIN_TRAILERS, find_counting
 from cleared.changes.attestation_lines import Attestation, added_lines, parse_attestation
 from cleared.changes.audit.own_commits import attests_all
 from cleared.changes.decisions.decision_context import REVERTS
@@ -88,7 +88,7 @@ def list_steps(host: Host, repo: Repository, theirs: str, own: str) -> Sequence[
     Raises ``WorkConflict`` for what cannot be told apart into steps, and for what this machine would have to vouch for
     and has not made: whoever can commit may have written it.
     """
-    managed, accepted = ManagedFiles(host.layout), accepted_workspaces(host, Snapshot(repo, own))
+    managed, accepted = ManagedFiles(host.layout), find_counting(host, Snapshot(repo, own)).books
     out = repo.git.run("rev-list", "--topo-order", "--reverse", f"--max-count={_MOST + 1}", own, f"^{theirs}")
     commits = out.decode("ascii").split()
     if len(commits) > _MOST:

@@ -82,7 +82,7 @@ def make_new_books(host: Host) -> NewBooks:
 def _refuse_what_would_be_lost(host: Host, decision_context: DecisionContext) -> None:
     """Raises ``PolicyError`` where something counts in the old books, or might, that cannot count in the new ones."""
     snapshot = decision_context.snapshot
-    counting = attestation.trusted_signers(host, snapshot)
+    counting = attestation.find_counting(host, snapshot).keys
     for key, signed in attestation.list_signed(host, snapshot).items():
         if key not in counting:
             whose = signed[0].statement.get("user")
