@@ -6,6 +6,7 @@ measured in processes that have imported everything: processor seconds, with tho
 
 from __future__ import annotations
 
+import gc
 import os
 import resource
 import statistics
@@ -24,7 +25,7 @@ from cleared.base.clock import FixedClock
 from cleared.changes.host import Host
 from cleared.changes.host_cache import HostCache
 from cleared.changes.workspace_opening import open_workspace
-from cleared.cli import main
+from cleared.cli import GC_THRESHOLD, main
 from cleared.gate.manual_runs import run_now
 from cleared.review.card_decisions import confirm_records
 from cleared.review.queue_cards import read_cards
@@ -131,6 +132,7 @@ def spend() -> None:
     clock = FixedClock(datetime.fromisoformat(at))
     out = os.dup(1)
     os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+    gc.set_threshold(*GC_THRESHOLD)  # as in each command
     before = _count_seconds()
     if words == ["run"]:
         assert run_now(open_workspace(Path(), clock=clock), "ingest").status == "succeeded"

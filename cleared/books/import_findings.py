@@ -17,7 +17,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from datetime import date, timedelta
 from decimal import Decimal
 from heapq import nlargest
-from operator import attrgetter
 from statistics import median
 from typing import Final
 
@@ -26,7 +25,7 @@ from msgspec import Struct
 from cleared.base.clock import check_deadline
 from cleared.books.card_kinds import RECURRING, TRANSFER
 from cleared.books.decisions.receipt_proposals import propose_kept_receipts
-from cleared.books.index.month_charges import PAYEE_LENGTH, Charge, PastCharges
+from cleared.books.index.month_charges import NEWEST, ORDER, PAYEE_LENGTH, Charge, PastCharges
 from cleared.books.ledger.bank_lines import BankLine
 from cleared.books.ledger.booked_lines import TEXT_LENGTH, clean_payee
 from cleared.books.ledger.entry import Entry
@@ -39,7 +38,6 @@ from cleared.primitives.context import Context
 
 Charged = Charge | BankLine
 """A bank line that took money."""
-_ORDER: Final = attrgetter("posted_date", "row", "line_id")
 MAX_CARDS: Final = 20
 """Of one run."""
 STOP: Final = "stop"
@@ -195,7 +193,7 @@ _LATE: Final = timedelta(days=150)
 """How far before what is new, where the account was looked at before: whatever that can show has its charges in it."""
 MAX_LINES: Final = 20_000
 """Of one account are looked at: the newest."""
-_FEWEST: Final = 3
+_FEWEST: Final = NEWEST
 """Charges that make a series."""
 _MONTH: Final = range(25, 37)
 """Days between two charges of a series."""
@@ -238,7 +236,7 @@ def find_recurring(
         by_payee.setdefault(payee, []).append(line)
     for payee, charges in check_deadline(by_payee.items()):
         if len(charges) >= _FEWEST:
-            charges.sort(key=_ORDER)
+            charges.sort(key=ORDER)
             series = f"{account}:{hashlib.sha256(payee.encode()).hexdigest()[:16]}"
             for finding in _judge_series(series, payee, charges, new, through):
                 if finding.due is None or not _came_otherwise(finding, by_payee.values()):
@@ -266,7 +264,7 @@ def _judge_series(
 
 def _came_otherwise(finding: RecurringFinding, payees: Iterable[Sequence[Charged]]) -> bool:
     """Whether a payee who was never seen before charged the same amount when a charge was missing: banks write a name
-    otherwise in another format, or after a change of theirs."""
+    otherwise in another format, or after a change of theirs. Of one with many charges in a month not all are known."""
     last, due = finding.lines[-1], finding.due
     return due is not None and any(
         all(line.posted_date > last.posted_date for line in charges)

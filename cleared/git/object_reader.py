@@ -5,6 +5,8 @@ that stays open, so that a read costs microseconds. ``Snapshot`` has the files o
 from __future__ import annotations
 
 import hashlib
+import itertools
+import operator
 import re
 import subprocess
 import threading
@@ -30,7 +32,12 @@ _BATCH = 64
 
 #: What git writes, and two modes that broken tools did.
 FOLDER_MODES = ("40000", "040000")
-_MODES = frozenset({*FOLDER_MODES, "100644", "100664", "100755", "120000", "160000"})
+_FOLDER_BYTES: Final = frozenset(mode.encode() for mode in FOLDER_MODES)
+_TREE_ENTRY: Final = {
+    size: re.compile(rb"(0?40000|100644|100664|100755|120000|160000) ([^/\0]+)\0(.{%d})" % size, re.DOTALL)
+    for size in (20, 32)
+}
+"""By the bytes of an id: the mode, the name and the id of an entry in a tree."""
 
 #: Bytes of the objects that are remembered, and of the largest of them: one command reads the same few again and again,
 #: a full month's journal among them.
@@ -300,22 +307,24 @@ def read_loose_object(folder: str, oid: str) -> tuple[str, bytes] | None:
 def _parse_tree(oid: str, kind: str, content: bytes) -> dict[str, TreeEntry]:
     if kind != "tree":
         raise WorkspaceError(f"the object {oid} is a {kind}, not a tree")
-    entries: dict[str, TreeEntry] = {}
-    at, oid_length, before = 0, len(oid) // 2, b""
-    while at < len(content):
-        space = content.index(b" ", at)
-        end = content.index(b"\0", space)
-        child = content[end + 1 : end + 1 + oid_length].hex()
-        raw, mode = content[space + 1 : end], content[at:space].decode("ascii", "replace")
-        name, place = raw.decode("utf-8", "surrogateescape"), raw + b"/" if mode in FOLDER_MODES else raw
-        if place <= before or name in entries or mode not in _MODES or b"/" in raw:
-            raise WorkspaceError(
-                f"the folder {oid} of a commit is not as git writes it: {name!r} stands there twice, or where it "
-                "should not, so programs read different files there; somebody made it by hand",
-                remedy="Find the commit that brought it (git fsck --full), and go back to the one before.",
-            )
-        entries[name] = TreeEntry(mode, child)
-        at, before = end + 1 + oid_length, place
+    oid_length = len(oid) // 2
+    found = _TREE_ENTRY[oid_length].findall(content)
+    entries = {
+        raw.decode("utf-8", "surrogateescape"): TreeEntry(mode.decode("ascii"), child.hex())
+        for mode, raw, child in found
+    }
+    # Git sorts a folder as if its name ended in a slash.
+    places = [raw + b"/" if mode in _FOLDER_BYTES else raw for mode, raw, _ in found]
+    is_whole = sum(len(mode) + len(raw) + oid_length + 2 for mode, raw, _ in found) == len(content)
+    if not (is_whole and len(entries) == len(found) and all(map(operator.lt, places, places[1:]))):
+        names = [raw.decode("utf-8", "surrogateescape") for _, raw, _ in found]
+        pairs = zip(names[1:], itertools.pairwise(places), strict=False)
+        odd = [name for name, (before, place) in pairs if place <= before or names.count(name) > 1]
+        raise WorkspaceError(
+            f"the folder {oid} of a commit is not as git writes it: {next(iter(odd), 'an entry')!r} stands there "
+            "twice, or where it should not, so programs read different files there; somebody made it by hand",
+            remedy="Find the commit that brought it (git fsck --full), and go back to the one before.",
+        )
     return entries
 
 

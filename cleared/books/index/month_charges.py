@@ -1,7 +1,9 @@
 """What was charged to a bank account in a past month, without reading the month's lines again.
 
-A run looks at months of charges (``import_findings``). Of each month that is over, a sealed file of ``.cleared/books/``
-has them. Its name has the git ids of the lines and of what posts them, so it is of this very state or not found.
+A run looks at months of charges (``import_findings``): at the few of a payee that came right before a new one, and at
+whether the payee was there before. So of each month that is over, a sealed file of ``.cleared/books/`` has the first
+and the newest charges of each payee. Its name has the git ids of the lines and of what posts them, so it is of this
+very state or not found.
 """
 
 from __future__ import annotations
@@ -11,15 +13,21 @@ import json
 from collections.abc import Iterable, Iterator
 from datetime import date
 from decimal import Decimal
+from operator import attrgetter
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from cleared.books.index.month_memory import index_files
+from cleared.books.ledger.bank_lines import BankLine
 from cleared.books.ledger.booked_lines import clean_payee
 from cleared.books.ledger.staged_bank_lines import BankBook
 from cleared.changes.record_sources import CommittedSource
 
 PAYEE_LENGTH: Final = 200
+ORDER: Final = attrgetter("posted_date", "row", "line_id")
+"""Of charges, oldest first."""
+NEWEST: Final = 3
+"""Of a payee, so many are looked at before a charge that is new."""
 _KIND: Final = ".charges"
 _SPARE_FILES: Final = 64
 """Of other accounts and months, and of states that are over."""
@@ -33,6 +41,16 @@ class Charge(NamedTuple):
     amount: Decimal
     description: str
     row: int
+
+
+def select_charges(lines: Iterable[BankLine]) -> Iterator[tuple[str, BankLine]]:
+    """Of the charges of one month, the first and the newest of each payee, with the payee."""
+    by_payee: dict[str, list[BankLine]] = {}
+    for line in sorted(lines, key=ORDER):
+        by_payee.setdefault(clean_payee(line.description)[:PAYEE_LENGTH], []).append(line)
+    for payee, charges in by_payee.items():
+        for line in (*charges[:-NEWEST][:1], *charges[-NEWEST:]):
+            yield payee, line
 
 
 class PastCharges:
@@ -52,7 +70,8 @@ class PastCharges:
                 self._bank.note_lines(self._month_of[line_id], [line_id])
 
     def iter_charges(self, account: str, months: list[str]) -> Iterator[Charge]:
-        """The lines of these months that took money and are posted whole."""
+        """The lines of these months that took money and are posted whole: of each payee and month the first one and the
+        newest."""
         names = {month: self._name_file(account, month) for month in months}
         for month, name in names.items():
             data = self._files.read(name) if name else None
@@ -66,21 +85,17 @@ class PastCharges:
                 yield Charge(line_id, date.fromisoformat(day), Decimal(amount), text, row)
 
     def _list_charges(self, account: str, month: str) -> list[list[str | int]]:
-        lines = self._bank.read_month(account, month).values()
-        return [
-            [
-                clean_payee(line.description)[:PAYEE_LENGTH],
-                line.line_id,
-                line.posted_date.isoformat(),
-                str(line.amount),
-                line.description,
-                line.row,
-            ]
-            for line in lines
+        charges = (
+            line
+            for line in self._bank.read_month(account, month).values()
             if line.state == "posted"
             and line.amount < 0
             and self._bank.posted_amount(line.line_id) == line.amount
             and line.line_id not in self._bank.new_lines  # one that this run brings anew, and the commit has not
+        )
+        return [
+            [payee, line.line_id, line.posted_date.isoformat(), str(line.amount), line.description, line.row]
+            for payee, line in select_charges(charges)
         ]
 
     def _name_file(self, account: str, month: str) -> str:
@@ -90,4 +105,4 @@ class PastCharges:
             return ""
         paths = [bank.paths.bank_path(account, month), bank.paths.matches_path(month), bank.paths.matches]
         ids = [source.snapshot.find_blob_id(path) or "" for path in paths]
-        return f"{month}-{hashlib.sha256(json.dumps([account, *ids]).encode()).hexdigest()[:40]}{_KIND}"
+        return f"{month}-{hashlib.sha256(json.dumps([NEWEST, account, *ids]).encode()).hexdigest()[:40]}{_KIND}"

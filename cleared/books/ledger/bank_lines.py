@@ -153,6 +153,8 @@ class ImportRecord(Struct, frozen=True):
 
     def read_closing(self) -> tuple[date, Decimal] | None:
         """The day and the amount of the balance with which it ends; None where it says none, or it is damaged."""
+        if not self.closing_balance:  # nearly all of many files, and to raise takes longer
+            return None
         with suppress(ValueError, InvalidOperation):
             day, amount = date.fromisoformat(self.last_date), Decimal(self.closing_balance)
             return (day, amount) if amount.is_finite() else None
@@ -332,10 +334,9 @@ def parse_imports(data: bytes | None, file: str) -> list[ImportRecord]:
     out = []
     for line, r in _read_rows(data, file, IMPORT_COLUMNS, IMPORT_OPTIONAL):
         try:
-            counts = int(r[5]), int(r[6])
             for text in filter(None, r[7:10]):
                 money.read_amount(text)
-            out.append(ImportRecord(r[0], r[1], r[2], r[3], r[4], *counts, r[7], r[8], r[9], r[10], r[11], r[12]))
+            out.append(ImportRecord(*r[:5], int(r[5]), int(r[6]), *r[7:]))
         except (ValueError, ArithmeticError):
             raise damage_error(file, line, "an import record is not readable") from None
     return out

@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cleared.books.import_findings import RecurringFinding, find_recurring
+from cleared.books.index.month_charges import select_charges
 from cleared.books.ledger.bank_lines import BankLine
 from cleared.cli.demo.sample_firm import bank_files
 
@@ -107,3 +108,30 @@ def test_any_texts_and_days_are_taken(rows: list[tuple[date, int, str]], through
     first = found(lines, lines, through)
     assert found(lines[::-1], lines, through) == first
     assert len({(f.what, f.series, f.about) for f in first}) == len(first)
+
+
+@given(
+    st.lists(
+        st.tuples(st.sampled_from(["RENT", "SHOP", "GYM"]), st.integers(0, 200), st.sampled_from(["-9.00", "-12.00"])),
+        max_size=60,
+    ),
+    st.integers(0, 60),
+)
+@settings(max_examples=200, deadline=None)
+def test_of_past_months_the_first_and_the_newest_charges_of_a_payee_say_it_all(
+    charges: list[tuple[str, int, str]], span: int
+) -> None:
+    """What is kept of a month that is over finds what all its charges find."""
+    lines = [
+        line(date(2025, 1, 1) + timedelta(days=day), amount, text, f"f{n}:{day:03d}")
+        for n, (text, day, amount) in enumerate(charges)
+    ]
+    first_new = date(2025, 6, 1)
+    new = [each for each in lines if each.posted_date >= first_new]
+    past: dict[str, list[BankLine]] = {}
+    for each in lines:
+        if each.posted_date < first_new:
+            past.setdefault(each.posted_date.isoformat()[:7], []).append(each)
+    kept = [each for month in past.values() for _, each in select_charges(month)]
+    through = max([first_new, *(each.posted_date for each in new)]) + timedelta(days=span)
+    assert found([*kept, *new], new, through) == found(lines, new, through)
