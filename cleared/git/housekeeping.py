@@ -23,7 +23,7 @@ _MANY: Final = 24
 """Packs from which they are joined. From 50 on git would do so itself, and wait for it."""
 _TOO_MANY: Final = 200
 """Packs from which they are joined whatever git's settings say."""
-_LARGE: Final = 2 << 20
+_LARGE: Final = 512 << 10
 """Bytes of all packs but the largest from which they are joined, where they are more than that has."""
 _FEWEST: Final = 3
 """Packs from which their bytes say something of all: one large file alone is no reason."""

@@ -49,7 +49,9 @@ def bank_file(host: Host, queue: QueueSnapshot, card_id: str) -> FileView:
         name, data = source.name, _read_by_digest(host, source.sha256, source.name)
     else:
         name = str(card.details["file"])
-        data = _read_import_file(host, name) or _read_import_file(host, f"{host.layout.processed_dir}/{name}")
+        done = host.layout.processed_dir
+        places = (name, f"{done}/{card.created_at[:7]}/{name}", f"{done}/{name}")
+        data = next(filter(None, (_read_import_file(host, place) for place in places)), None)
     if data is None:
         raise UsageError(f"{name or 'the file'} is not on this machine", remedy="Look where it was imported.")
     return FileView(name, _decode_lines(data), line if isinstance(line, int) else None)

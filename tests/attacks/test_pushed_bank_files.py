@@ -6,7 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from harness import Workspace, chase, fails, refused
+from harness import CLOCK, Workspace, chase, fails, refused
 
 KEPT = "import/processed/march.csv"
 EVIL = chase(("02/03/2025", "GITHUB *EVIL", "-1234.00"))
@@ -97,6 +97,17 @@ def test_an_imported_file_that_a_commit_altered_is_named_and_not_taken_again(
     imported.ok("import", str(imported.root / KEPT))
     assert [each["amount"] for each in imported.entries() if each["status"] == "auto-confirmed"] == ["4.00"]
     imported.in_order()
+
+
+def test_a_file_of_a_month_that_a_commit_altered_is_named(ws: Workspace, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("cleared.books.importing.drop_folder.KEPT_TOGETHER", 0)
+    ws.drop("march.csv", chase(("02/03/2025", "GITHUB *PRO", "-4.00")))
+    ws.run("ingest")
+    path = f"import/processed/{CLOCK[:7]}/march.csv"
+    assert ws.read(path) and find_altered(ws) == []
+    ws.put(path, EVIL)
+    ws.git("commit", "-qam", "altered")
+    assert find_altered(ws) == [path]
 
 
 def test_a_link_in_place_of_an_imported_file_is_named(imported: Workspace, tmp_path: Path) -> None:

@@ -279,16 +279,18 @@ def add_pack(work: Work, content: bytes) -> str:
 def test_few_large_packs_are_joined_once_they_outweigh_the_largest(work: Work) -> None:
     noise = random.Random(1)
     work.git("gc", "-q")
-    add_pack(work, noise.randbytes(1_500_000))
+    add_pack(work, noise.randbytes(400_000))
     assert not start_packing_if_due(work.repo), "one large one, and a small one"
-    add_pack(work, noise.randbytes(1_500_000))
-    assert not start_packing_if_due(work.repo), "1.5 MB beside the largest"
-    add_pack(work, noise.randbytes(1_500_000))
-    assert start_packing_if_due(work.repo), "3 MB"
+    add_pack(work, noise.randbytes(400_000))
+    assert not start_packing_if_due(work.repo), "0.4 MB beside the largest"
+    add_pack(work, noise.randbytes(900_000))
+    assert not start_packing_if_due(work.repo), "0.8 MB beside one of 0.9"
+    add_pack(work, noise.randbytes(400_000))
+    assert start_packing_if_due(work.repo), "1.2 MB"
     wait_for_packing(work.root)
     (work.root / ".git/objects/pack/large.pack").write_bytes(bytes(8 << 20))
     (work.root / ".git" / LOCK).unlink()
-    assert not start_packing_if_due(work.repo), "4.5 MB beside one of 8"
+    assert not start_packing_if_due(work.repo), "2.1 MB beside one of 8"
 
 
 def test_housekeeping(work: Work) -> None:

@@ -34,7 +34,9 @@ def _undo_import(case: RevertCase) -> None:
     undoing = ImportUndoing(host, case.decision_context, case.name, "", result)
     case.run.kept += undoing.stage(case.reason, keeps_decided=True)
     case.run.voided += result.entries
-    case.run.again += [f"cleared import {host.layout.processed_dir}/{name}" for name in result.files]
+    folder = f"{host.layout.processed_dir}/"
+    kept = [path for path in case.commit.files or () if path.startswith(folder) and "/." not in path]
+    case.run.again += [f"cleared import {path}" for path in kept or (f"{folder}{name}" for name in result.files)]
 
 
 def _void_entries(case: RevertCase) -> None:

@@ -46,6 +46,7 @@ from cleared.books.importing.held_rows import (
     refuse_late_file,
 )
 from cleared.books.importing.joined_files import JoinedFile
+from cleared.books.importing.kept_bank_files import KEPT_TOGETHER
 from cleared.books.ledger.bank_lines import BankLine, ImportRecord, make_bank_line
 from cleared.books.ledger.bank_row import BankRow
 from cleared.books.ledger.staged_bank_lines import BankBook
@@ -326,7 +327,7 @@ class ImportSession:
         if file.processed_as:
             return file
         done = (other.processed_as for other in self.opened[file.file_name] if other.processed_as)
-        file.processed_as = next(done, None) or self._choose_target(file.file_name)
+        file.processed_as = next(done, None) or self._choose_target(file.file_name, imported_at)
         rows = file.rows
         first, last = find_covered_days(file)
         opening, closing = (money.format_amount(b.amount) if b else "" for b in find_end_balances(file))
@@ -360,9 +361,9 @@ class ImportSession:
         file.rows, file.statements = (), ()  # the run's lines have all that is still needed
         return file
 
-    def _choose_target(self, name: str) -> str:
+    def _choose_target(self, name: str, imported_at: str) -> str:
         """Where the file will lie: its own name, or the first free of ``name-2``, ``name-3`` …"""
-        path = Path(name)
+        path = Path(imported_at[:7] if len(self.bank.all_imports) >= KEPT_TOGETHER else "", name)
         for n in range(1, 100_000):
             candidate = path if n == 1 else path.with_name(f"{path.stem}-{n}{path.suffix}")
             target = f"{self.layout.processed_dir}/{candidate.as_posix()}"

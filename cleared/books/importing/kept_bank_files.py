@@ -17,6 +17,10 @@ from cleared.domains.record_audit import Violation
 from cleared.git import Snapshot
 from cleared.workspace.location import Layout
 
+KEPT_TOGETHER: Final = 500
+"""Imported files that lie in one folder. Those that come later lie in one of their month: with each file git writes the
+whole list of its folder, and a bank may call each file the same."""
+_MONTH: Final = re.compile(r"[0-9]{4}-[0-9]{2}/")
 _NUMBER: Final = re.compile(r"-[0-9]+(?=(?:\.[^./]*)?$)")
 """What tells files of one name apart (``january-2.csv``)."""
 
@@ -32,7 +36,11 @@ def find_altered_bank_files(layout: Layout, snapshot: Snapshot) -> Iterator[Viol
     contents = snapshot.read_files(layout.processed_dir)
     for path in snapshot.list_entries(layout.processed_dir):
         name = path.removeprefix(f"{layout.processed_dir}/")
-        if names.isdisjoint((name, _NUMBER.sub("", name))) or _digest_of(contents.get(path, b"")) in digests:
+        called = (name, _MONTH.sub("", name, count=1)) if _MONTH.match(name) else (name,)
+        if (
+            names.isdisjoint((*called, *(_NUMBER.sub("", each) for each in called)))
+            or _digest_of(contents.get(path, b"")) in digests
+        ):
             continue
         yield Violation(
             "bank_files",

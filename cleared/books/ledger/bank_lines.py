@@ -336,7 +336,8 @@ def parse_imports(data: bytes | None, file: str) -> list[ImportRecord]:
         try:
             for text in filter(None, r[7:10]):
                 money.read_amount(text)
-            out.append(ImportRecord(*r[:5], int(r[5]), int(r[6]), *r[7:]))
+            counts = int(r[5]), int(r[6])
+            out.append(ImportRecord(r[0], r[1], r[2], r[3], r[4], *counts, r[7], r[8], r[9], r[10], r[11], r[12]))
         except (ValueError, ArithmeticError):
             raise damage_error(file, line, "an import record is not readable") from None
     return out

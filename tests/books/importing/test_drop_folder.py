@@ -13,6 +13,7 @@ from harness import (
     ATTESTED,
     CARD_HEADER,
     CHASE_HEADER,
+    CLOCK,
     JANUARY,
     LOG,
     QUEUE,
@@ -227,6 +228,24 @@ def test_b9_one_name_twice_keeps_both_files(ws: Workspace) -> None:
         "import/processed/chase.csv",
         "import/processed/chase-2.csv",
     } or "import/processed/chase-2.csv" in ws.git("ls-files", "import")
+    ws.in_order()
+
+
+@pytest.mark.parametrize("keep", ["git", "local"])
+def test_b9_the_files_of_old_books_lie_by_month(ws: Workspace, monkeypatch: pytest.MonkeyPatch, keep: str) -> None:
+    """B9: a folder with all files that were ever imported would be written anew with each; and a bank that calls each
+    file the same begins anew with its numbers."""
+    ws.config(f"import.keep={keep}")
+    monkeypatch.setattr("cleared.books.importing.drop_folder.KEPT_TOGETHER", 1)
+    for day in ("03", "04", "05"):
+        ws.drop("chase.csv", chase((f"01/{day}/2025", day, f"-{int(day)}.00")))
+        ingest(ws)
+    month = f"import/processed/{CLOCK[:7]}"
+    assert "-3.00" in ws.read("import/processed/chase.csv")
+    assert "-4.00" in ws.read(f"{month}/chase.csv") and "-5.00" in ws.read(f"{month}/chase-2.csv")
+    assert (f"{month}/chase.csv" in ws.git("ls-files", "import")) == (keep == "git")
+    ws("import", str(ws.root / month / "chase.csv"))
+    assert len(ws.entries()) == 3, "what is handed in again is booked already"
     ws.in_order()
 
 
