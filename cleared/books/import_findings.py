@@ -17,7 +17,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from datetime import date, timedelta
 from decimal import Decimal
 from heapq import nlargest
-from statistics import median
 from typing import Final
 
 from msgspec import Struct
@@ -279,7 +278,7 @@ def _is_monthly(charges: Sequence[Charged]) -> bool:
 
 
 def _is_steady(charges: Sequence[Charged]) -> bool:
-    middle = median(-line.amount for line in charges)
+    middle = sorted(-line.amount for line in charges)[len(charges) // 2]  # an odd number of them
     return all(middle / _STEADY <= -line.amount <= middle * _STEADY for line in charges)
 
 

@@ -19,7 +19,6 @@ from cleared.changes.host import Host
 from cleared.cli import proposals, shadow
 from cleared.cli.command_groups import new_group
 from cleared.cli.completion import complete_agents, complete_cards
-from cleared.cli.journal import print_entries
 from cleared.cli.options import AgentName, JsonOption, WorkspaceOption, open_host, open_host_once, parse_payload
 from cleared.cli.proposal_output import print_checks
 from cleared.domains.installed_domains import count_records
@@ -122,6 +121,8 @@ def print_run(result: RunResult, *, json: bool, quiet: bool = False) -> None:
 
 def _print_entries(entries: list[dict[str, object]]) -> None:
     if entries:
+        from cleared.cli.journal import print_entries
+
         print_entries(entries, sys.stderr)
 
 

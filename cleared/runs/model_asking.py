@@ -13,9 +13,6 @@ from typing import TYPE_CHECKING, Any, Final
 from cleared.base.clock import format_iso
 from cleared.base.errors import ClearedError
 from cleared.changes.host import Host
-from cleared.llm.model_door import ModelDoor, open_model_door
-from cleared.llm.single_call import ask_once
-from cleared.llm.spending import SpendingStopped
 from cleared.primitives.context import Context
 from cleared.primitives.model_requests import NO_ANSWER, ModelRequest
 from cleared.runs.attempt import Attempt
@@ -24,6 +21,8 @@ from cleared.workspace.settings.secrets import Redactor
 
 if TYPE_CHECKING:
     from pydantic_ai.models import Model
+
+    from cleared.llm.model_door import ModelDoor
 
 
 CACHE_FILE: Final = "llm-answers.db"
@@ -118,6 +117,9 @@ class ModelAsker:
         self.warnings = [f"a language model was asked {len(without)} times in vain: {without[0]}"] if without else []
 
     def _find_answer(self, request: ModelRequest) -> Mapping[str, Any]:
+        from cleared.llm.single_call import ask_once  # most runs ask nothing
+        from cleared.llm.spending import SpendingStopped
+
         door = self._open_door(request.primitive)
         if door is None:
             return request.without_answer(self._outage)
@@ -144,6 +146,8 @@ class ModelAsker:
 
     def _open_door(self, primitive: str) -> ModelDoor | None:
         """The door for requests of one primitive, with its budget; None where there is no model to ask."""
+        from cleared.llm.model_door import open_model_door
+
         if primitive not in self._doors and not self._outage:
             try:
                 self._doors[primitive] = open_model_door(
