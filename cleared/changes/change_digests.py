@@ -233,10 +233,8 @@ class CommittedRows:
         roots = {layout.queue_dir, layout.logs_dir}
         roots |= {root for audit in self.audits for each in (one, other) for root in audit.list_roots(each)}
         for root in sorted(roots):
-            if one.find_entry(root) != other.find_entry(root):
-                old, new = one.list_entries(root), other.list_entries(root)
-                changed = (path for path in sorted({*old, *new}) if old.get(path) != new.get(path))
-                yield from (path for path in changed if root != layout.logs_dir or is_attestation(path))
+            changed = sorted(other.list_changes(one, root))
+            yield from (path for path in changed if root != layout.logs_dir or is_attestation(path))
 
     def read_rows(self, snapshot: Snapshot, paths: Sequence[str]) -> list[tuple[Row, str]]:
         """The rows of these files of one commit, each with its id, as far as they can be read."""
@@ -303,14 +301,8 @@ class CountedRows(Struct, frozen=True):
     def list_changes(self, before: Snapshot, after: Snapshot) -> Iterator[RowChanges]:
         """What each file gains and loses between two commits."""
         roots = {*self.managed.list_counted_roots(before), *self.managed.list_counted_roots(after)}
-        olds: dict[str, tuple[str, str]] = {}
-        news: dict[str, tuple[str, str]] = {}
-        for root in roots:
-            if before.find_entry(root) != after.find_entry(root):
-                olds |= before.list_entries(root)
-                news |= after.list_entries(root)
-        for path in sorted({*olds, *news}):
-            if olds.get(path) != news.get(path) and self.has_path(path):
+        for path in sorted({path for root in roots for path in after.list_changes(before, root)}):
+            if self.has_path(path):
                 yield _compare(path, before.read_file(path), after.read_file(path))
 
     def sum_difference(self, before: Snapshot, after: Snapshot) -> int:

@@ -7,8 +7,10 @@ packed by their beginnings, an index in two files, a sparse or watched one, a da
 from __future__ import annotations
 
 import hashlib
+import operator
 import struct
-from collections.abc import Iterator, Mapping
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
 from cleared.git.object_reader import HashName
@@ -20,7 +22,6 @@ _HEADER: Final = struct.Struct(">4sII")
 _EMPTY: Final = _HEADER.pack(b"DIRC", 2, 0)
 _STAT_SIZE: Final = 40
 _EXTENDED: Final = 0x40
-_STAGE: Final = 0x30
 _MAX_LENGTH: Final = 0xFFF
 _KEPT: Final = b"REUC"
 """How conflicts were resolved: what the user may still ask for."""
@@ -35,43 +36,54 @@ def replace_entries(index: bytes | None, entries: Entries, hash_name: HashName) 
     data = _EMPTY if index is None else index[:-size]
     if index is not None and index[-size:] != hashlib.new(hash_name, data).digest():
         return None
-    replaced = {encode_name(path) for path in entries}
-    made = [_make_entry(encode_name(path), *entry) for path, entry in entries.items() if entry is not None]
-    names = [name for name, _, _ in made]
-    parents = {name[:at] for name in names for at, character in enumerate(name) if character == ord("/")}
-    below = tuple(name + b"/" for name in names)
+    made = {encode_name(path): _make_entry(encode_name(path), *e) for path, e in entries.items() if e is not None}
     try:
         magic, version, count = _HEADER.unpack_from(data)
         if magic != b"DIRC" or version not in (2, 3):
             return None
-        found = list(_read_entries(data, count, version, size))
-        end = _HEADER.size + sum(len(entry) for _, _, entry in found)
-        extensions = list(_read_extensions(data, end))
+        names, starts = _find_entries(data, count, version, size)
+        extensions = list(_read_extensions(data, starts[-1]))
     except (struct.error, ValueError, IndexError):
         return None
-    if any(name not in (_KEPT, *_DERIVED) for name, _ in extensions):
+    is_sorted = all(map(operator.le, names, names[1:]))
+    if not is_sorted or any(name not in (_KEPT, *_DERIVED) for name, _ in extensions):
         return None
-    # An entry makes place for a folder of its name, and a folder for an entry.
-    kept = [each for each in found if not (each[0] in replaced or each[0] in parents or each[0].startswith(below))]
-    kept = sorted([*kept, *made])
-    parts = [_HEADER.pack(b"DIRC", version, len(kept)), *(entry for _, _, entry in kept)]
-    text = b"".join([*parts, *(extension for name, extension in extensions if name == _KEPT)])
+    dropped = _find_replaced(names, map(encode_name, entries), made)
+    edits = [*((at, 1, b"", b"") for at in dropped), *((bisect_left(names, n), 0, n, e) for n, e in made.items())]
+    parts, begin = [_HEADER.pack(b"DIRC", version, count - len(dropped) + len(made))], _HEADER.size
+    for at, is_dropped, _, entry in sorted(edits):
+        parts += [data[begin : starts[at]], entry]
+        begin = starts[at + is_dropped]
+    kept = (extension for name, extension in extensions if name == _KEPT)
+    text = b"".join([*parts, data[begin : starts[-1]], *kept])
     return text + hashlib.new(hash_name, text).digest()
 
 
-def _read_entries(data: bytes, count: int, version: int, size: int) -> Iterator[tuple[bytes, int, bytes]]:
-    """Name, stage and bytes of each entry. Raises ``ValueError`` or ``IndexError`` where it is not one."""
-    at = _HEADER.size
+def _find_replaced(names: Sequence[bytes], orders: Iterable[bytes], made: Iterable[bytes]) -> set[int]:
+    """The places of the entries that go: those that are ordered anew, and as an entry makes place for a folder of its
+    name, and a folder for an entry, those with the name of a folder of what is made, or in one of its name."""
+    folders = {name[:at] for name in made for at, character in enumerate(name) if character == ord("/")}
+    gone = {at for name in {*orders, *folders} for at in range(bisect_left(names, name), bisect_right(names, name))}
+    return gone.union(*(range(bisect_left(names, name + b"/"), bisect_left(names, name + b"0")) for name in made))
+
+
+def _find_entries(data: bytes, count: int, version: int, size: int) -> tuple[list[bytes], list[int]]:
+    """The name of each entry, and where it begins, with where the last one ends. Raises ``ValueError`` or
+    ``IndexError`` where it is not one."""
+    at, names, starts = _HEADER.size, list[bytes](), list[int]()
     for _ in range(count):
         flags = at + _STAT_SIZE + size
         is_extended = data[flags] & _EXTENDED
         begin = flags + (4 if is_extended else 2)
         end = data.index(b"\0", begin)
-        after = at + _pad(end - at)
-        if after > len(data) or end == begin or (is_extended and version == 2):
+        if end == begin or (is_extended and version == 2):
             raise ValueError("not an entry")
-        yield data[begin:end], data[flags] & _STAGE, data[at:after]
-        at = after
+        names.append(data[begin:end])
+        starts.append(at)
+        at += _pad(end - at)
+    if at > len(data):
+        raise ValueError("not an entry")
+    return names, [*starts, at]
 
 
 def _read_extensions(data: bytes, at: int) -> Iterator[tuple[bytes, bytes]]:
@@ -83,11 +95,11 @@ def _read_extensions(data: bytes, at: int) -> Iterator[tuple[bytes, bytes]]:
         at += 8 + length
 
 
-def _make_entry(name: bytes, mode: str, oid: str) -> tuple[bytes, int, bytes]:
+def _make_entry(name: bytes, mode: str, oid: str) -> bytes:
     """With no time and size of a file: git looks at the file itself."""
     stat = bytes(24) + int(mode, 8).to_bytes(4, "big") + bytes(12)
     entry = stat + bytes.fromhex(oid) + min(len(name), _MAX_LENGTH).to_bytes(2, "big") + name
-    return name, 0, entry.ljust(_pad(len(entry)), b"\0")
+    return entry.ljust(_pad(len(entry)), b"\0")
 
 
 def _pad(length: int) -> int:

@@ -47,8 +47,8 @@ _MAX_OBJECT = 4 << 20
 #: Bytes of an object that is unpacked here; git reads larger ones, and loose ones that are packed to be large.
 _MAX_LOOSE = 4 << 20
 
-#: A repository that stays open forgets its trees once it has read more than this many.
-_MAX_TREES = 500
+#: A repository that stays open forgets its trees once those that it has read have more entries than this.
+_MAX_TREE_ENTRIES = 20_000
 
 
 def is_oid(text: object) -> bool:
@@ -192,7 +192,11 @@ class ObjectReader:
             yield path, entry
             return
         for name, child in self.read_tree(entry.oid).items():
-            yield from self.list_below(f"{path}/{name}" if path else name, child)
+            below = f"{path}/{name}" if path else name
+            if child.mode in FOLDER_MODES:
+                yield from self.list_below(below, child)
+            else:
+                yield below, child
 
     def preload_trees(self, oid: str) -> None:
         """Read this tree and all trees beneath it together, so that ``read_tree`` has them at hand."""
@@ -202,7 +206,7 @@ class ObjectReader:
             for one, (kind, content) in zip(unread, self.read_objects(unread), strict=True):
                 self._trees[one] = _parse_tree(one, kind, content)
             below = (entry for one in dict.fromkeys(level) for entry in self._trees[one].values())
-            level = [entry.oid for entry in below if entry.is_tree]
+            level = [entry.oid for entry in below if entry.mode in FOLDER_MODES]
 
     def find_tree_id(self, commit: str) -> str:
         """The id of a commit's tree. Raises ``WorkspaceError`` where ``commit`` is no commit that can be read."""
@@ -222,18 +226,19 @@ class ObjectReader:
     def forget_trees(self, *, only_many: bool = False) -> None:
         """Drop the trees that are remembered, for a process that runs for long and reads ever new ones.
 
-        ``only_many``: only where there are more than 500 of them.
+        ``only_many``: only where they have more than 20,000 entries, which take some 5 MB.
         """
-        if not only_many or len(self._trees) > _MAX_TREES:
+        if not only_many or sum(map(len, self._trees.values())) > _MAX_TREE_ENTRIES:
             self._trees.clear()
             with self._lock:
                 self._memory = _ObjectMemory()
 
     def close(self) -> None:
-        """End the reading process, and let go of the packs."""
+        """End the reading process, and let go of the packs, and of the trees: who holds a snapshot holds this."""
         with self._lock:
             self._stop_process()
             self._packs.close()
+            self._trees.clear()
 
     def _send_ids(self, oids: Sequence[str]) -> None:
         if self._process is None:

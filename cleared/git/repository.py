@@ -360,11 +360,11 @@ class Snapshot:
         oids = {path: oid for path, (mode, oid) in self.list_entries(prefix).items() if mode.startswith("100")}
         return dict(zip(oids, self.read_blobs(list(oids.values())), strict=True))
 
-    def list_changes(self, before: Snapshot) -> dict[str, tuple[str, str]]:
-        """What this commit has otherwise than another: path → the blob ids there and here, as ``CommitInfo.changes``
-        has them."""
-        entries = (None if each.tree is None else TreeEntry("40000", each.tree) for each in (before, self))
-        return dict(self._compare("", *entries))
+    def list_changes(self, before: Snapshot, prefix: str = "") -> dict[str, tuple[str, str]]:
+        """What this commit has otherwise than another, of all that lies under ``prefix``: path → the blob ids there and
+        here, as ``CommitInfo.changes`` has them. Folders that are the same are not read."""
+        old, new = before.find_entry(prefix), self.find_entry(prefix)
+        return {} if old == new else dict(self._compare(prefix, old, new))
 
     def _compare(
         self, path: str, old: TreeEntry | None, new: TreeEntry | None
