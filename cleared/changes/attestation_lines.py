@@ -38,18 +38,22 @@ class Attestation(Struct, frozen=True, eq=False):
 
 def list_shards(snapshot: Snapshot) -> dict[str, str]:
     """The files of a commit that hold attestations, oldest first: path → blob."""
-    entries = snapshot.list_folder(Layout.logs_dir).items()
     return {
         f"{Layout.logs_dir}/{name}": entry.oid
-        for name, entry in sorted(entries)
-        if name.startswith(_NAME) and name.endswith(".jsonl") and entry.is_file
+        for name, entry in snapshot.list_folder(Layout.logs_dir).items()  # in the order of their names, as git keeps it
+        if _is_shard(f"{Layout.logs_dir}/{name}") and entry.is_file
     }
+
+
+def _is_shard(path: str) -> bool:
+    folder, _, name = path.rpartition("/")
+    return folder == Layout.logs_dir and name.startswith(_NAME) and name.endswith(".jsonl")
 
 
 def added_lines(before: Snapshot | None, after: Snapshot) -> Iterator[bytes]:
     """The lines that are in ``after`` and not in ``before``."""
-    known = {} if before is None else list_shards(before)
-    for path in (path for path, blob in list_shards(after).items() if known.get(path) != blob):
+    paths = list_shards(after) if before is None else after.list_changes(before, Layout.logs_dir)
+    for path in filter(_is_shard, paths):
         old, new = (b"" if each is None else each.read_file(path) or b"" for each in (before, after))
         if new.startswith(old):
             yield from split_lines(new[len(old) :])
