@@ -76,7 +76,7 @@ class Signed(Struct, frozen=True):
 
 def find_counting(host: Host, snapshot: Snapshot) -> Counting:
     """Whose attestations count in this workspace, on this machine."""
-    own, approvals, mark = run_public_key(host.root), _load_approvals(host, snapshot), find_clone_id(snapshot.repo)
+    own, approvals, mark = run_public_key(host.root), load_approvals(host, snapshot), find_clone_id(snapshot.repo)
     trusted = {key for key in approvals.trust.runs if approvals.trusts_run(key)}
     books = {approvals.workspace, f"{CLONE_PREFIX}{mark}" if mark else ""}
     return Counting(frozenset({own, *trusted} - {""}), frozenset(books - {""}))
@@ -120,7 +120,7 @@ def summarize_signed(host: Host, snapshot: Snapshot) -> dict[str, Signed]:
 
 def workspace_id(host: Host, snapshot: Snapshot) -> str:
     """The id of the books; empty where they have none yet."""
-    return _load_approvals(host, snapshot).workspace
+    return load_approvals(host, snapshot).workspace
 
 
 def _workspace_to_name(host: Host, snapshot: Snapshot) -> str:
@@ -128,16 +128,12 @@ def _workspace_to_name(host: Host, snapshot: Snapshot) -> str:
 
     Without a pin, a tracked file could claim the id of other books, and what is signed here would count there.
     """
-    books = _load_approvals(host, snapshot).identity
+    books = load_approvals(host, snapshot).identity
     return books.id if books.pinned and books.id else f"{CLONE_PREFIX}{find_clone_id(snapshot.repo, make=True)}"
 
 
-def is_of_this_clone_alone(host: Host, snapshot: Snapshot) -> bool:
-    """``WorkspaceIdentity.counts_alone`` of the books as of a commit."""
-    return _load_approvals(host, snapshot).identity.counts_alone
-
-
-def _load_approvals(host: Host, snapshot: Snapshot) -> Approvals:
+def load_approvals(host: Host, snapshot: Snapshot) -> Approvals:
+    """The records of a commit, judged by what this user trusts; without the versions that came with the program."""
     return Approvals(CommittedSource(snapshot), host.root, {})
 
 

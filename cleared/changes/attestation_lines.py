@@ -6,6 +6,7 @@ A line is JSON in one spelling alone: keys in order, no spaces. So a line that i
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import Any, Final
@@ -17,12 +18,13 @@ from cleared.trust.keys import Key, verify_signature
 from cleared.workspace.location import Layout
 
 _NAME: Final = "attestations-"
+_SHARD: Final = re.compile(rf"{re.escape(Layout.logs_dir)}/{_NAME}[^/]*\.jsonl")
 _DOMAIN: Final = b"cleared attestation 1\n"
 """Part of what is signed, so that no signature of another kind can be taken for an attestation's."""
 
 
 class Attestation(Struct, frozen=True, eq=False):
-    """One line with a valid signature of ``key``. ``trusted_signers`` says whether that key counts."""
+    """One line with a valid signature of ``key``. ``find_counting`` says whether that key counts."""
 
     key: str
     workspace: str
@@ -41,19 +43,14 @@ def list_shards(snapshot: Snapshot) -> dict[str, str]:
     return {
         f"{Layout.logs_dir}/{name}": entry.oid
         for name, entry in snapshot.list_folder(Layout.logs_dir).items()  # in the order of their names, as git keeps it
-        if _is_shard(f"{Layout.logs_dir}/{name}") and entry.is_file
+        if _SHARD.fullmatch(f"{Layout.logs_dir}/{name}") and entry.is_file
     }
-
-
-def _is_shard(path: str) -> bool:
-    folder, _, name = path.rpartition("/")
-    return folder == Layout.logs_dir and name.startswith(_NAME) and name.endswith(".jsonl")
 
 
 def added_lines(before: Snapshot | None, after: Snapshot) -> Iterator[bytes]:
     """The lines that are in ``after`` and not in ``before``."""
     paths = list_shards(after) if before is None else after.list_changes(before, Layout.logs_dir)
-    for path in filter(_is_shard, paths):
+    for path in filter(_SHARD.fullmatch, paths):
         old, new = (b"" if each is None else each.read_file(path) or b"" for each in (before, after))
         if new.startswith(old):
             yield from split_lines(new[len(old) :])

@@ -294,15 +294,11 @@ class CountedRows(Struct, frozen=True):
 
     managed: ManagedFiles
 
-    def has_path(self, path: str) -> bool:
-        """Whether the rows of a file are counted."""
-        return self.managed.is_counted(path)
-
     def list_changes(self, before: Snapshot, after: Snapshot) -> Iterator[RowChanges]:
         """What each file gains and loses between two commits."""
         roots = {*self.managed.list_counted_roots(before), *self.managed.list_counted_roots(after)}
         for path in sorted({path for root in roots for path in after.list_changes(before, root)}):
-            if self.has_path(path):
+            if self.managed.is_counted(path):
                 yield _compare(path, before.read_file(path), after.read_file(path))
 
     def sum_difference(self, before: Snapshot, after: Snapshot) -> int:
@@ -311,7 +307,7 @@ class CountedRows(Struct, frozen=True):
 
     def sum_changes(self, before: Snapshot, changes: Mapping[str, bytes | None]) -> int:
         """The same for changes that are to be made: path → content (``None``: deleted)."""
-        counted = (path for path in changes if self.has_path(path))
+        counted = (path for path in changes if self.managed.is_counted(path))
         return sum(sum_rows(_compare(path, before.read_file(path), changes[path])) for path in counted)
 
 

@@ -12,7 +12,7 @@ from cleared.cards.card import Card
 from cleared.cards.card_events import render_open
 from cleared.cards.kinds import AGREEMENT, PROPOSAL, QUESTION
 from cleared.cards.queue_files import read_opened_cards
-from cleared.changes.attestation import is_of_this_clone_alone
+from cleared.changes.attestation import load_approvals
 from cleared.changes.consumed_events import find_unopened_cards
 from cleared.changes.decisions.signatures import read_parents
 from cleared.changes.decisions.signed_commits import list_signed_commits
@@ -31,7 +31,7 @@ def find_doubtful_cards(host: Host, repo: Repository, snapshot: Snapshot, cards:
     None in a clone in which nobody is trusted yet: nothing is decided there.
     """
     judged = [card for card in cards if card.record_id or not _has_own_proof(card)]
-    if not judged or is_of_this_clone_alone(host, snapshot):
+    if not judged or load_approvals(host, snapshot).identity.counts_alone:
         return {}
     doubtful = {card.id for card in _find_doubtful(host, repo, snapshot, judged)}
     return {card.id: _describe_doubt(card) for card in judged if card.id in doubtful} if doubtful else {}

@@ -296,7 +296,7 @@ class Host:
             self.show_message(f"{lost}. {lost.remedy}")
             return
         with suppress(WorkspaceError):  # the next command will
-            lost_rows.remember_seen(self.layout, repo, snapshot)
+            lost_rows.remember_seen(self.layout, repo, snapshot, read_checkpoint(self.root))
 
     def _is_seen(self, repo: Repository, head: str) -> bool:
         """Whether nothing has come since this machine saw the books last; without reading any of them."""

@@ -128,7 +128,7 @@ def refuse_lost_rows(layout: Layout, repo: Repository, snapshot: Snapshot) -> No
     as it is now."""
     lost, checkpoint = _compare_with_seen(layout, repo, snapshot)
     if lost is None:
-        _remember_seen(layout, repo, snapshot, checkpoint)
+        remember_seen(layout, repo, snapshot, checkpoint)
     else:
         refuse_lost(lost)
 
@@ -200,12 +200,8 @@ def _compare_with_seen(
     return lost, checkpoint
 
 
-def remember_seen(layout: Layout, repo: Repository, snapshot: Snapshot) -> None:
-    """Note outside the repository that the branch is at this commit, and lacks nothing; only where it is pinned."""
-    _remember_seen(layout, repo, snapshot, read_checkpoint(repo.root))
-
-
-def _remember_seen(layout: Layout, repo: Repository, snapshot: Snapshot, checkpoint: Checkpoint | None) -> None:
+def remember_seen(layout: Layout, repo: Repository, snapshot: Snapshot, checkpoint: Checkpoint | None) -> None:
+    """Note in the checkpoint that the branch is at this commit, and lacks nothing; only where there is one."""
     head, name = snapshot.commit, repo.branch.name
     if checkpoint is None or head is None or repo.branch.is_detached:
         return
@@ -229,7 +225,7 @@ def forget_seen(layout: Layout, repo: Repository, snapshot: Snapshot, lost: Lost
     if not lost.branch:
         begin_checkpoint(repo.root, _list_gone_decisions(snapshot, lost.ids.get(DECISIONS.key, ())))
         repo.branch.forget_remembered_commit()  # by which one that was killed before this is known
-    remember_seen(layout, repo, snapshot)
+    remember_seen(layout, repo, snapshot, read_checkpoint(repo.root))
 
 
 def _list_gone_decisions(snapshot: Snapshot, lost: Sequence[str]) -> list[str]:

@@ -10,7 +10,7 @@ import hashlib
 import operator
 import struct
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from typing import Final
 
 from cleared.git.object_reader import HashName
@@ -48,7 +48,13 @@ def replace_entries(index: bytes | None, entries: Entries, hash_name: HashName) 
     is_sorted = all(map(operator.le, names, names[1:]))
     if not is_sorted or any(name not in (_KEPT, *_DERIVED) for name, _ in extensions):
         return None
-    dropped = _find_replaced(names, map(encode_name, entries), made)
+    # Those that are ordered anew go; and as an entry makes place for a folder of its name, and a folder for an entry,
+    # those with the name of a folder of what is made, or in one of its name.
+    named = {*map(encode_name, entries)}
+    named |= {name[:at] for name in made for at, character in enumerate(name) if character == ord("/")}
+    dropped = {at for name in named for at in range(bisect_left(names, name), bisect_right(names, name))}
+    for name in made:
+        dropped.update(range(bisect_left(names, name + b"/"), bisect_left(names, name + b"0")))
     edits = [*((at, 1, b"", b"") for at in dropped), *((bisect_left(names, n), 0, n, e) for n, e in made.items())]
     parts, begin = [_HEADER.pack(b"DIRC", version, count - len(dropped) + len(made))], _HEADER.size
     for at, is_dropped, _, entry in sorted(edits):
@@ -57,14 +63,6 @@ def replace_entries(index: bytes | None, entries: Entries, hash_name: HashName) 
     kept = (extension for name, extension in extensions if name == _KEPT)
     text = b"".join([*parts, data[begin : starts[-1]], *kept])
     return text + hashlib.new(hash_name, text).digest()
-
-
-def _find_replaced(names: Sequence[bytes], orders: Iterable[bytes], made: Iterable[bytes]) -> set[int]:
-    """The places of the entries that go: those that are ordered anew, and as an entry makes place for a folder of its
-    name, and a folder for an entry, those with the name of a folder of what is made, or in one of its name."""
-    folders = {name[:at] for name in made for at, character in enumerate(name) if character == ord("/")}
-    gone = {at for name in {*orders, *folders} for at in range(bisect_left(names, name), bisect_right(names, name))}
-    return gone.union(*(range(bisect_left(names, name + b"/"), bisect_left(names, name + b"0")) for name in made))
 
 
 def _find_entries(data: bytes, count: int, version: int, size: int) -> tuple[list[bytes], list[int]]:

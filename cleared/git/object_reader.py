@@ -5,7 +5,6 @@ that stays open, so that a read costs microseconds. ``Snapshot`` has the files o
 from __future__ import annotations
 
 import hashlib
-import itertools
 import operator
 import re
 import subprocess
@@ -32,12 +31,16 @@ _BATCH = 64
 
 #: What git writes, and two modes that broken tools did.
 FOLDER_MODES = ("40000", "040000")
-_FOLDER_BYTES: Final = frozenset(mode.encode() for mode in FOLDER_MODES)
-_TREE_ENTRY: Final = {
-    size: re.compile(rb"(0?40000|100644|100664|100755|120000|160000) ([^/\0]+)\0(.{%d})" % size, re.DOTALL)
-    for size in (20, 32)
-}
+_FOLDER_BYTES: Final = tuple(mode.encode() for mode in FOLDER_MODES)
+_MAX_NAME: Final = 8_192
+_MAX_SHOWN: Final = 100
+"""Bytes of an entry of a tree that are looked at, and of its name that are shown, to say what is wrong with it."""
+_MODES: Final = (*_FOLDER_BYTES, b"100644", b"100664", b"100755", b"120000", b"160000")
+_ENTRY: Final = rb"(%s) ([^/\0]++)\0(.{%%d})" % b"|".join(_MODES)
+_TREE_ENTRY: Final = {size: re.compile(_ENTRY % size, re.DOTALL) for size in (20, 32)}
 """By the bytes of an id: the mode, the name and the id of an entry in a tree."""
+_WHOLE_TREE: Final = {size: re.compile(rb"(?:%s)*+" % (_ENTRY % size), re.DOTALL) for size in (20, 32)}
+"""Matched first, from one entry to the next: to look for entries in what somebody else wrote may take hours."""
 
 #: Bytes of the objects that are remembered, and of the largest of them: one command reads the same few again and again,
 #: a full month's journal among them.
@@ -205,7 +208,7 @@ class ObjectReader:
             unread = [one for one in dict.fromkeys(level) if one not in self._trees]
             for one, (kind, content) in zip(unread, self.read_objects(unread), strict=True):
                 self._trees[one] = _parse_tree(one, kind, content)
-            below = (entry for one in dict.fromkeys(level) for entry in self._trees[one].values())
+            below = (entry for one in dict.fromkeys(level) for entry in self.read_tree(one).values())
             level = [entry.oid for entry in below if entry.mode in FOLDER_MODES]
 
     def find_tree_id(self, commit: str) -> str:
@@ -312,25 +315,36 @@ def read_loose_object(folder: str, oid: str) -> tuple[str, bytes] | None:
 def _parse_tree(oid: str, kind: str, content: bytes) -> dict[str, TreeEntry]:
     if kind != "tree":
         raise WorkspaceError(f"the object {oid} is a {kind}, not a tree")
-    oid_length = len(oid) // 2
-    found = _TREE_ENTRY[oid_length].findall(content)
+    size = len(oid) // 2
+    found = _TREE_ENTRY[size].findall(content) if _WHOLE_TREE[size].fullmatch(content) else []
     entries = {
         raw.decode("utf-8", "surrogateescape"): TreeEntry(mode.decode("ascii"), child.hex())
         for mode, raw, child in found
     }
     # Git sorts a folder as if its name ended in a slash.
     places = [raw + b"/" if mode in _FOLDER_BYTES else raw for mode, raw, _ in found]
-    is_whole = sum(len(mode) + len(raw) + oid_length + 2 for mode, raw, _ in found) == len(content)
-    if not (is_whole and len(entries) == len(found) and all(map(operator.lt, places, places[1:]))):
-        names = [raw.decode("utf-8", "surrogateescape") for _, raw, _ in found]
-        pairs = zip(names[1:], itertools.pairwise(places), strict=False)
-        odd = [name for name, (before, place) in pairs if place <= before or names.count(name) > 1]
+    is_right = len(entries) == len(found) and all(map(operator.lt, places, places[1:]))
+    if not is_right or (content and not found):
         raise WorkspaceError(
-            f"the folder {oid} of a commit is not as git writes it: {next(iter(odd), 'an entry')!r} stands there "
+            f"the folder {oid} of a commit is not as git writes it: {_find_odd_name(content, size)!r} stands there "
             "twice, or where it should not, so programs read different files there; somebody made it by hand",
             remedy="Find the commit that brought it (git fsck --full), and go back to the one before.",
         )
     return entries
+
+
+def _find_odd_name(content: bytes, size: int) -> str:
+    """The name of the first entry of a tree that is not as git writes it. ``size``: the bytes of an id."""
+    at, before, seen, raw = 0, b"", set[bytes](), b""
+    while at < len(content):
+        mode, _, rest = content[at : at + _MAX_NAME].partition(b" ")
+        raw, ended, _ = rest.partition(b"\0")
+        place = raw + b"/" if mode in _FOLDER_BYTES else raw
+        if not ended or mode not in _MODES or b"/" in raw or place <= before or raw in seen:
+            break
+        seen.add(raw)
+        at, before = at + len(mode) + len(raw) + size + 2, place
+    return raw[:_MAX_SHOWN].decode("utf-8", "surrogateescape")
 
 
 def blob_id(content: bytes, hash_name: HashName) -> str:

@@ -369,8 +369,11 @@ class Snapshot:
     def _compare(
         self, path: str, old: TreeEntry | None, new: TreeEntry | None
     ) -> Iterator[tuple[str, tuple[str, str]]]:
-        contents = tuple("" if each is None or each.is_tree else _name_content(each) for each in (old, new))
-        if contents != ("", ""):
+        contents = [
+            "" if each is None or each.is_tree else each.oid if each.is_file else f"{each.mode} {each.oid}"
+            for each in (old, new)
+        ]
+        if any(contents):
             yield path, (contents[0], contents[1])
         trees = [self.repo.objects.read_tree(e.oid) if e is not None and e.is_tree else {} for e in (old, new)]
         for name in sorted({*trees[0], *trees[1]}):
@@ -386,7 +389,3 @@ class Snapshot:
     def read_blobs(self, oids: Sequence[str]) -> Iterator[bytes]:
         """The contents of many files by their ids, in that order, in a fraction of the time of single reads."""
         return (content for _, content in self.repo.objects.read_objects(oids))
-
-
-def _name_content(entry: TreeEntry) -> str:
-    return entry.oid if entry.is_file else f"{entry.mode} {entry.oid}"

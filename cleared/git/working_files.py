@@ -248,7 +248,11 @@ def _compare_file(
         return "type"
     try:
         if known is not None and stat.S_ISREG(mode):
-            content_id = _find_content_id(snapshot, f"{root}{os.sep}{path}", path, known)
+            status = os.lstat(f"{root}{os.sep}{path}")  # of each file, where a Path takes longer than all else
+            content_id = known.find_id(path, status) or ""
+            if not content_id:
+                content_id = blob_id((root / path).read_bytes(), snapshot.hash_name)
+                known.note_id(path, status, content_id)
         else:
             content = os.fsencode((root / path).readlink()) if stat.S_ISLNK(mode) else (root / path).read_bytes()
             content_id = blob_id(content, snapshot.hash_name)
@@ -257,12 +261,3 @@ def _compare_file(
     except OSError:
         return "unreadable"
     return None if content_id == oid else "modified"
-
-
-def _find_content_id(snapshot: Snapshot, file: str, path: str, known: KnownFiles) -> str:
-    status = os.lstat(file)  # of each file, where a Path takes longer than all else
-    content_id = known.find_id(path, status)
-    if content_id is None:
-        content_id = blob_id(Path(file).read_bytes(), snapshot.hash_name)
-        known.note_id(path, status, content_id)
-    return content_id

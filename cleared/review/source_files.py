@@ -12,6 +12,8 @@ from cleared.base.errors import ClearedError, UsageError
 from cleared.base.safe_names import resolve_inside
 from cleared.cards.card import Card
 from cleared.changes.host import Host
+from cleared.changes.record_sources import CommittedSource
+from cleared.domains.installed_domains import read_imported_files
 from cleared.git import Snapshot
 from cleared.review.queue_snapshot import QueueSnapshot
 
@@ -49,12 +51,19 @@ def bank_file(host: Host, queue: QueueSnapshot, card_id: str) -> FileView:
         name, data = source.name, _read_by_digest(host, source.sha256, source.name)
     else:
         name = str(card.details["file"])
-        done = host.layout.processed_dir
-        places = (name, f"{done}/{card.created_at[:7]}/{name}", f"{done}/{name}")
-        data = next(filter(None, (_read_import_file(host, place) for place in places)), None)
+        digest = _find_digest(host, name, card.run_id)
+        data = _read_by_digest(host, digest, name) if digest else _read_import_file(host, name)
+        data = data or _read_import_file(host, f"{host.layout.processed_dir}/{name}")
     if data is None:
         raise UsageError(f"{name or 'the file'} is not on this machine", remedy="Look where it was imported.")
     return FileView(name, _decode_lines(data), line if isinstance(line, int) else None)
+
+
+def _find_digest(host: Host, name: str, run: str | None) -> str:
+    """The digest of the file of this name that a run imported; empty where it imported none."""
+    with host.open_for_reading() as repo:
+        imported = read_imported_files(CommittedSource(Snapshot(repo, repo.read_head())), host.layout)
+    return next((file.sha256 for file in imported if (file.name, file.imported_by) == (name, run)), "")
 
 
 def _read_by_digest(host: Host, digest: str, name: str) -> bytes | None:

@@ -3,6 +3,7 @@ have decided about."""
 
 from __future__ import annotations
 
+import hashlib
 from pathlib import Path
 
 from cleared.base.errors import PolicyError
@@ -34,9 +35,10 @@ def _undo_import(case: RevertCase) -> None:
     undoing = ImportUndoing(host, case.decision_context, case.name, "", result)
     case.run.kept += undoing.stage(case.reason, keeps_decided=True)
     case.run.voided += result.entries
-    folder = f"{host.layout.processed_dir}/"
-    kept = [path for path in case.commit.files or () if path.startswith(folder) and "/." not in path]
-    case.run.again += [f"cleared import {path}" for path in kept or (f"{folder}{name}" for name in result.files)]
+    digests = {record.file_sha256 for record in books_of(case.context).bank.all_imports if record.run == case.run.run}
+    for path in sorted((host.root / host.layout.processed_dir).rglob("*")):
+        if path.is_file() and not path.is_symlink() and hashlib.sha256(path.read_bytes()).hexdigest() in digests:
+            case.run.again.append(f"cleared import {path.relative_to(host.root).as_posix()}")
 
 
 def _void_entries(case: RevertCase) -> None:

@@ -46,7 +46,7 @@ from cleared.books.importing.held_rows import (
     refuse_late_file,
 )
 from cleared.books.importing.joined_files import JoinedFile
-from cleared.books.importing.kept_bank_files import KEPT_TOGETHER
+from cleared.books.importing.kept_bank_files import KEPT_TOGETHER, name_month_folder
 from cleared.books.ledger.bank_lines import BankLine, ImportRecord, make_bank_line
 from cleared.books.ledger.bank_row import BankRow
 from cleared.books.ledger.staged_bank_lines import BankBook
@@ -363,7 +363,8 @@ class ImportSession:
 
     def _choose_target(self, name: str, imported_at: str) -> str:
         """Where the file will lie: its own name, or the first free of ``name-2``, ``name-3`` …"""
-        path = Path(imported_at[:7] if len(self.bank.all_imports) >= KEPT_TOGETHER else "", name)
+        is_full = len(self.bank.all_imports) >= KEPT_TOGETHER
+        path = Path(name_month_folder(self.layout, self.committed, imported_at) if is_full else "", name)
         for n in range(1, 100_000):
             candidate = path if n == 1 else path.with_name(f"{path.stem}-{n}{path.suffix}")
             target = f"{self.layout.processed_dir}/{candidate.as_posix()}"
@@ -375,8 +376,7 @@ class ImportSession:
     # -- committing ------------------------------------------------------------------------------------------------
 
     def list_moves(self) -> Mapping[str, ImportFile]:
-        """Files that leave the drop folder in this run, all of their accounts being done: path in the workspace → what
-        they say of the first account."""
+        """Files that leave the drop folder, all of their accounts being done: path → what they say of the first."""
         return {
             f"{self.layout.import_dir}/{name}": files[0]
             for name, files in self.opened.items()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from shlex import quote
 from typing import Final
@@ -18,11 +18,20 @@ from cleared.git import Snapshot
 from cleared.workspace.location import Layout
 
 KEPT_TOGETHER: Final = 500
-"""Imported files that lie in one folder. Those that come later lie in one of their month: with each file git writes the
+"""Imports, of a file for an account, from which on files lie in a folder of their month: with each file git writes the
 whole list of its folder, and a bank may call each file the same."""
 _MONTH: Final = re.compile(r"[0-9]{4}-[0-9]{2}/")
 _NUMBER: Final = re.compile(r"-[0-9]+(?=(?:\.[^./]*)?$)")
 """What tells files of one name apart (``january-2.csv``)."""
+
+
+def name_month_folder(layout: Layout, committed: Callable[[str], bool], imported_at: str) -> str:
+    """The folder of a month, in that of imported files; empty where something else has its name: whoever can push may
+    put it there. ``committed``: whether the commit has a file or a link at a path."""
+    path = f"{layout.processed_dir}/{imported_at[:7]}"
+    place = layout.root / path
+    is_taken = committed(path) or place.is_symlink() or (place.exists() and not place.is_dir())
+    return "" if is_taken else imported_at[:7]
 
 
 def find_altered_bank_files(layout: Layout, snapshot: Snapshot) -> Iterator[Violation]:

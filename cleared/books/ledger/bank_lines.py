@@ -153,11 +153,10 @@ class ImportRecord(Struct, frozen=True):
 
     def read_closing(self) -> tuple[date, Decimal] | None:
         """The day and the amount of the balance with which it ends; None where it says none, or it is damaged."""
-        if not self.closing_balance:  # nearly all of many files, and to raise takes longer
-            return None
         with suppress(ValueError, InvalidOperation):
-            day, amount = date.fromisoformat(self.last_date), Decimal(self.closing_balance)
-            return (day, amount) if amount.is_finite() else None
+            if self.closing_balance:  # of many files none says one, and to raise takes longer
+                day, amount = date.fromisoformat(self.last_date), Decimal(self.closing_balance)
+                return (day, amount) if amount.is_finite() else None
         return None
 
 

@@ -78,8 +78,8 @@ def _to_transaction(file: ImportFile, line: BankLine) -> Transaction:
 
 @primitive(effect=Effect.STAGE, grant="importer.write")
 def importer_mark_processed(ctx: Context, filename: Line) -> Processed:
-    """The file is done: it moves to ``import/processed/`` in the run's commit, or where there are 500, to a folder of
-    the month in there.
+    """The file is done: it moves to ``import/processed/`` in the run's commit, or after 500 imports to a folder
+    of the month in there.
 
     The run's commit is refused where a row of the file is neither posted, held nor ignored.
     """

@@ -17,7 +17,7 @@ from cleared.base.short_text import list_first
 from cleared.cards import queue_files
 from cleared.cards.card import Card
 from cleared.changes.agent_log import list_logs
-from cleared.changes.attestation import ORIGIN_TRAILERS, is_of_this_clone_alone
+from cleared.changes.attestation import ORIGIN_TRAILERS, load_approvals
 from cleared.changes.audit.attested_state import find_unattested_states
 from cleared.changes.audit.commit_naming import describe_commit, quote_rows
 from cleared.changes.audit.commit_origins import CommitOrigins, judge_history
@@ -105,7 +105,7 @@ def find_unexplained_commits(
 def _name_opened_cards(host: Host, repo: Repository, snapshot: Snapshot, commit: CommitInfo) -> Iterator[Violation]:
     """What speaks against a commit that only opens cards: those that nothing vouches for."""
     folder = f"{host.layout.queue_dir}/"
-    if is_of_this_clone_alone(host, snapshot):
+    if load_approvals(host, snapshot).identity.counts_alone:
         return
     if cards := list_doubtful_openings(host, repo, snapshot, commit.id):
         yield Violation(
