@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 
 import pytest
 from vcs_samples import CHANGES, Work, after, put
 
+from cleared.base.errors import WorkspaceError
 from cleared.git import Snapshot, find_differences, history, recover_interrupted_commit, start_packing_if_due
+from cleared.git.object_writer import NewObjects
 
 HOOKS = ["reference-transaction", "post-commit", "pre-commit", "commit-msg", "post-index-change", "post-checkout"]
 HOOKS += ["prepare-commit-msg", "pre-auto-gc", "post-rewrite", "fsmonitor-watchman"]
@@ -85,3 +88,28 @@ def test_attributes_of_line_ends_leave_the_status_clean(work: Work) -> None:
     assert (work.root / "books/lf.csv").read_bytes() == b"a\nb\n"
     # The base has a file of mixed line ends, which git itself now calls changed.
     assert "lf.csv" not in work.status()
+
+
+ENTRY = b"100644 %s\0" + bytes(20)
+
+
+@pytest.mark.parametrize(
+    ("content", "named"),
+    [
+        (b"100600 " + b"40000 " * 200_000 + b"/x\0" + bytes(20), "40000 40000"),
+        (b"".join(ENTRY % (b"%06d" % n) for n in range(30_000)) + ENTRY % b"000007", "'000007'"),
+        (b"".join(ENTRY % (b"%06d" % n) for n in range(30_000)) + b"x", "''"),
+        (ENTRY % b"b" + ENTRY % b"a", "'a'"),
+        (ENTRY % b"a/b", "'a/b'"),
+        (b"100644 cut\0" + bytes(19), "'cut'"),
+    ],
+)
+def test_a_folder_that_git_would_not_write_is_refused_at_once(work: Work, content: bytes, named: str) -> None:
+    """Whoever can push can push such a one; to look through it must not take hours."""
+    with NewObjects(work.repo) as objects:
+        oid = objects.add_object("tree", content)
+        objects.flush()
+    began = time.process_time()
+    with pytest.raises(WorkspaceError, match="is not as git writes it") as refused:
+        work.repo.objects.read_tree(oid)
+    assert named in str(refused.value) and time.process_time() - began < 20

@@ -6,7 +6,7 @@ import signal
 from typing import Any
 
 import pytest
-from harness import Workspace, chase, refused, unchanged
+from harness import CLOCK, Workspace, chase, refused, unchanged
 from stepped import run_stepped
 from tables import MAY, define, put_prices
 
@@ -199,3 +199,19 @@ def test_n9_rows_of_a_table_go_back_to_what_they_were(ws: Workspace) -> None:
     assert "A,4.20," in ws.read("records/prices.csv") and "B,3.00," in ws.read("records/prices.csv")
     ws.in_order()
     refused(ws("revert", "abcdef", "--plan"), 2, "no run that committed")
+
+
+@pytest.mark.parametrize("keep", ["git", "local"])
+def test_what_is_to_be_imported_again_is_named_where_it_lies(
+    ws: Workspace, monkeypatch: pytest.MonkeyPatch, keep: str
+) -> None:
+    """A bank calls each file the same, and old books keep them by month: the first of the name is another file."""
+    ws.config(f"import.keep={keep}")
+    monkeypatch.setattr("cleared.books.importing.drop_folder.KEPT_TOGETHER", 1)
+    for amount in ("-5.00", "-7.00", "-9.00"):
+        ws.drop("a.csv", chase(("01/03/2025", f"NAILS {amount}", amount)))
+        last = ws.run("ingest")["run_id"]
+    done = revert(ws, last, "--yes")
+    (again,) = done["again"]
+    assert again == f"cleared import import/processed/{CLOCK[:7]}/a-2.csv"
+    assert "-9.00" in ws.read(again.removeprefix("cleared import "))

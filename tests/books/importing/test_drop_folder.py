@@ -249,6 +249,24 @@ def test_b9_the_files_of_old_books_lie_by_month(ws: Workspace, monkeypatch: pyte
     ws.in_order()
 
 
+@pytest.mark.parametrize("what", ["file", "link"])
+def test_b9_a_month_whose_name_is_taken_holds_up_no_import(
+    ws: Workspace, monkeypatch: pytest.MonkeyPatch, what: str
+) -> None:
+    """Whoever can push can put something there."""
+    monkeypatch.setattr("cleared.books.importing.drop_folder.KEPT_TOGETHER", 0)
+    place = ws.root / f"import/processed/{CLOCK[:7]}"
+    if what == "file":
+        place.write_text("mine\n")
+    else:
+        place.symlink_to("../../books")
+    ws.git("add", "-f", "import")
+    ws.git("commit", "-qm", "docs")
+    ws.drop("chase.csv", chase(("01/03/2025", "A", "-1.00")))
+    ingest(ws)
+    assert len(ws.entries()) == 1 and "-1.00" in ws.read("import/processed/chase.csv")
+
+
 def test_b9_content_can_stay_on_this_machine(ws: Workspace) -> None:
     """import.keep: local: the file moves all the same, but only its hash is committed."""
     ws.config("import.keep=local")
