@@ -7,10 +7,8 @@ from typing import Final, Literal
 from cleared.changes import attestation
 from cleared.changes.attestation_lines import Attestation, parse_attestation
 from cleared.changes.host import Host
-from cleared.changes.record_sources import CommittedSource
 from cleared.changes.taken_over import find_takeovers, list_taken_over
 from cleared.git import Snapshot
-from cleared.trust.verification import Approvals
 
 Origin = Literal["ours", "genuine", "untrusted", "none"]
 """Of a line, and of the commit that it is about: a run or decision by a key that counts here; with a genuine signature
@@ -23,7 +21,7 @@ class LineWorth:
 
     def __init__(self, host: Host, snapshot: Snapshot) -> None:
         self._snapshot = snapshot
-        self.approvals = Approvals(CommittedSource(snapshot), host.root, {})
+        self.approvals = attestation.load_approvals(host, snapshot)
         self._counting = attestation.find_counting(host, snapshot)
         #: What a line of the books that these were made from is worth: as much as what takes it over.
         self._taken_over: dict[bytes, Origin] | None = None

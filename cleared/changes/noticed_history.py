@@ -12,8 +12,8 @@ from typing import Final
 
 from cleared.base.clock import format_iso
 from cleared.base.errors import WorkspaceError
+from cleared.changes.attestation import load_approvals
 from cleared.changes.host import Host
-from cleared.changes.record_sources import CommittedSource
 from cleared.git import Repository, Snapshot, history
 from cleared.git.history import CommitInfo, read_recent_commits
 from cleared.git.object_reader import is_oid
@@ -39,7 +39,7 @@ def notice_withdrawals(host: Host, snapshot: Snapshot) -> None:
 
     Raises ``WorkspaceError`` where git cannot read them, or the note cannot be kept.
     """
-    approvals = Approvals(CommittedSource(snapshot), host.root, {})
+    approvals = load_approvals(host, snapshot)
     seen = read_noticed_commit(host)
     if snapshot.commit is None or snapshot.commit == seen or not approvals.workspace:
         return
@@ -55,7 +55,7 @@ def read_noticed_trust(host: Host, repo: Repository, workspace: str) -> Trust:
     read the commits."""
     snapshot, seen = Snapshot(repo, repo.find_head()), read_noticed_commit(host)
     if snapshot.commit is not None and snapshot.commit != seen:
-        approvals = Approvals(CommittedSource(snapshot), host.root, {})
+        approvals = load_approvals(host, snapshot)
         if workspace and approvals.workspace == workspace:
             _add_withdrawals(approvals.trust, host, approvals, snapshot, seen)
             return approvals.trust
@@ -125,11 +125,9 @@ def _iter_changes(host: Host, repo: Repository, head: str, seen: str) -> Iterato
     for commit_id in [each.id for each in reversed(recent)]:
         newer = Snapshot(repo, commit_id)
         for folder in _FOLDERS:
-            if older.find_entry(folder) != newer.find_entry(folder):
-                was, now = older.list_entries(folder), newer.list_entries(folder)
-                for path in sorted(was.keys() | now.keys()):
-                    if was.get(path) != now.get(path) and _is_looked_at(path, is_gone=path not in now):
-                        yield path, older.read_file(path), newer.read_file(path)
+            for path, (_, now) in sorted(newer.list_changes(older, folder).items()):
+                if _is_looked_at(path, is_gone=not now):
+                    yield path, older.read_file(path), newer.read_file(path)
         older = newer
 
 

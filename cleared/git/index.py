@@ -27,7 +27,6 @@ from cleared.git.repository import Repository
 
 _MARK: Final = b"held by cleared\n"
 _NAME: Final = "cleared-index-"
-_NAMES: Final = ("mark", "index", "before")
 _POLL_SECONDS: Final = 0.05
 _TRIES: Final = 20
 _UPDATE_INDEX: Final = ("update-index", "--replace", "-z", "--index-info")
@@ -45,7 +44,7 @@ class IndexLock:
         self._index, self._lock = repo.git_dir / "index", lock_file(repo)
         self.folder = repo.git_dir / f"{_NAME}{secrets.token_hex(8)}"
         """For what the commit needs before it is made: ``release`` removes it, or whoever finishes a killed commit."""
-        self._mark, self._new, self._before = (self.folder / name for name in _NAMES)
+        self._new, self._before = self.folder / "index", self.folder / "before"
         self.held = self._placed = False
 
     def make_folder(self) -> Path:
@@ -58,11 +57,12 @@ class IndexLock:
         Raises ``GitBusy`` where another git holds the index for longer than ``wait_seconds``, ``OSError`` where the
         lock cannot be made."""
         self.make_folder()
-        self._mark.write_bytes(_MARK + note)
-        sync_files([self._mark, *also])
-        while not link_lock(self._mark, self._lock):
+        marked = self.folder / "mark"
+        marked.write_bytes(_MARK + note)
+        sync_files([marked, *also])
+        while not link_lock(marked, self._lock):
             if is_marked(self._lock):
-                self._mark.replace(self._lock)
+                marked.replace(self._lock)
                 break
             wait_for_index(self._repo, wait_seconds)
         self.held = True
@@ -137,12 +137,7 @@ class IndexLock:
         if self.held and is_marked(self._lock):
             self._lock.unlink(missing_ok=True)
         self.held = False
-        with suppress(OSError):
-            for name in _NAMES:
-                (self.folder / name).unlink(missing_ok=True)
-            self.folder.rmdir()
-            return
-        shutil.rmtree(self.folder, ignore_errors=True)  # what was staged, and got no place
+        shutil.rmtree(self.folder, ignore_errors=True)
 
 
 class Damaged(WorkspaceError):

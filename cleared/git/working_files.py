@@ -247,15 +247,14 @@ def _compare_file(
     if stat.S_ISLNK(mode) != (git_mode == "120000") or stat.S_ISDIR(mode) or stat.S_ISCHR(mode):
         return "type"
     try:
-        if known is not None and stat.S_ISREG(mode):
-            status = os.lstat(f"{root}{os.sep}{path}")  # of each file, where a Path takes longer than all else
-            content_id = known.find_id(path, status) or ""
-            if not content_id:
-                content_id = blob_id((root / path).read_bytes(), snapshot.hash_name)
-                known.note_id(path, status, content_id)
-        else:
+        status = os.lstat(f"{root}{os.sep}{path}")  # of each file, where a Path takes longer than all else
+        known = known if stat.S_ISREG(mode) else None
+        content_id = known.find_id(path, status) if known is not None else None
+        if content_id is None:
             content = os.fsencode((root / path).readlink()) if stat.S_ISLNK(mode) else (root / path).read_bytes()
             content_id = blob_id(content, snapshot.hash_name)
+            if known is not None:
+                known.note_id(path, status, content_id)
     except FileNotFoundError:
         return "deleted"
     except OSError:

@@ -3,12 +3,12 @@ have decided about."""
 
 from __future__ import annotations
 
-import hashlib
 from pathlib import Path
 
 from cleared.base.errors import PolicyError
 from cleared.books.decisions.import_undoing import ImportUndoing, UndoneFiles, describe_decided
 from cleared.books.entry_comparison import EntryComparison
+from cleared.books.importing.kept_bank_files import list_kept_files
 from cleared.books.primitives.voiding import void_with_corrections
 from cleared.books.staged_books import books_of
 from cleared.changes.record_sources import CommittedSource
@@ -36,9 +36,7 @@ def _undo_import(case: RevertCase) -> None:
     case.run.kept += undoing.stage(case.reason, keeps_decided=True)
     case.run.voided += result.entries
     digests = {record.file_sha256 for record in books_of(case.context).bank.all_imports if record.run == case.run.run}
-    for path in sorted((host.root / host.layout.processed_dir).rglob("*")):
-        if path.is_file() and not path.is_symlink() and hashlib.sha256(path.read_bytes()).hexdigest() in digests:
-            case.run.again.append(f"cleared import {path.relative_to(host.root).as_posix()}")
+    case.run.again += [f"cleared import {path}" for path in list_kept_files(host.layout, digests)]
 
 
 def _void_entries(case: RevertCase) -> None:

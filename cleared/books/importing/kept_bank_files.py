@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from pathlib import Path
 from shlex import quote
 from typing import Final
@@ -20,7 +20,7 @@ from cleared.workspace.location import Layout
 KEPT_TOGETHER: Final = 500
 """Imports, of a file for an account, from which on files lie in a folder of their month: with each file git writes the
 whole list of its folder, and a bank may call each file the same."""
-_MONTH: Final = re.compile(r"[0-9]{4}-[0-9]{2}/")
+_MONTH: Final = re.compile(r"\A[0-9]{4}-[0-9]{2}/")
 _NUMBER: Final = re.compile(r"-[0-9]+(?=(?:\.[^./]*)?$)")
 """What tells files of one name apart (``january-2.csv``)."""
 
@@ -45,11 +45,9 @@ def find_altered_bank_files(layout: Layout, snapshot: Snapshot) -> Iterator[Viol
     contents = snapshot.read_files(layout.processed_dir)
     for path in snapshot.list_entries(layout.processed_dir):
         name = path.removeprefix(f"{layout.processed_dir}/")
-        called = (name, _MONTH.sub("", name, count=1)) if _MONTH.match(name) else (name,)
-        if (
-            names.isdisjoint((*called, *(_NUMBER.sub("", each) for each in called)))
-            or _digest_of(contents.get(path, b"")) in digests
-        ):
+        called = {name, _MONTH.sub("", name)}
+        called |= {_NUMBER.sub("", each) for each in called}
+        if names.isdisjoint(called) or _digest_of(contents.get(path, b"")) in digests:
             continue
         yield Violation(
             "bank_files",
@@ -77,6 +75,13 @@ def refuse_altered_bank_files(layout: Layout, snapshot: Snapshot, sources: Itera
                 remedy=f"Look who changed it (git log -p -- {quote(place)}), and bring back the version from before: "
                 f"{restore_command(place)}. If it is right as it is, hand in a copy from elsewhere.",
             )
+
+
+def list_kept_files(layout: Layout, digests: Collection[str]) -> Iterator[str]:
+    """The paths of the kept bank files with these contents, whether git has them or only this machine."""
+    for path in sorted((layout.root / layout.processed_dir).rglob("*")):
+        if path.is_file() and not path.is_symlink() and _digest_of(path.read_bytes()) in digests:
+            yield path.relative_to(layout.root).as_posix()
 
 
 def _read_imports(layout: Layout, snapshot: Snapshot) -> list[ImportRecord]:

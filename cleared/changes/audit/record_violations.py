@@ -34,7 +34,6 @@ from cleared.git.known_files import KnownFiles
 from cleared.git.known_objects import KnownObjects
 from cleared.trust.checkpoint import read_forgotten
 from cleared.trust.keys import own_public_key
-from cleared.trust.verification import Approvals
 from cleared.workspace.sealed_files import SealedFiles, digest_sources
 from cleared.workspace.settings.setting_keys import to_plain_values
 
@@ -161,7 +160,7 @@ def describe_check(host: Host, repo: Repository, snapshot: Snapshot) -> bytes:
 
 def _list_surroundings(host: Host, repo: Repository, snapshot: Snapshot) -> list[object]:
     """What a check depends on beside the history."""
-    approvals = Approvals(CommittedSource(snapshot), host.root, {})
+    approvals = attestation.load_approvals(host, snapshot)
     identity, trust, counting = approvals.identity, approvals.trust, attestation.find_counting(host, snapshot)
     return [
         str(host.root),

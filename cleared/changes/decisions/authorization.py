@@ -13,6 +13,7 @@ from cleared.base.effects import Effect
 from cleared.base.errors import PolicyError
 from cleared.cards.card import Card, card_id
 from cleared.cards.kinds import AGREEMENT
+from cleared.changes.attestation import load_approvals
 from cleared.changes.host import Host
 from cleared.changes.record_sources import CommittedSource
 from cleared.git import Snapshot
@@ -256,7 +257,7 @@ def find_authorization(host: Host, snapshot: Snapshot, decision: str, by: str, *
     authorization = Authorization(host, snapshot, decision, by, person)
     data = snapshot.read_file(CONFIG)
     record = try_parse_record(data)
-    approvals = Approvals(CommittedSource(snapshot), host.root, {})
+    approvals = load_approvals(host, snapshot)
     authorization.books = approvals.identity
     if record is not None:
         authorization.rules = review_rules(record.policy)

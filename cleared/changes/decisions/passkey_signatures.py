@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from cleared.base.errors import WorkspaceError
+from cleared.changes.attestation import load_approvals
 from cleared.changes.decisions.signatures import find_signing_key, read_parents
 from cleared.changes.host import Host
 from cleared.changes.record_sources import CommittedSource
@@ -27,7 +28,7 @@ _REMEDY = (
 def find_wrong_passkey_signatures(host: Host, repo: Repository, snapshot: Snapshot) -> list[tuple[str, Violation]]:
     """Commits that name a passkey as their signer and were not signed by it, or by one that nobody here registered, or
     that was removed before, or whose counter went back (a sign of a copied device); each with its commit."""
-    approvals = Approvals(CommittedSource(snapshot), host.root, {})
+    approvals = load_approvals(host, snapshot)
     commits = history.read_log(host.root, None, grep=f"{KEY}: passkey:", files=True)
     signed: list[tuple[str, str, int, CommitInfo]] = []
     wrong: list[tuple[str, Violation]] = []

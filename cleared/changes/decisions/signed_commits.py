@@ -4,18 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from cleared.changes.attestation import load_approvals
 from cleared.changes.decisions.signatures import find_signing_reviewer
 from cleared.changes.host import Host
-from cleared.changes.record_sources import CommittedSource
 from cleared.git import Repository, Snapshot, history
 from cleared.git.history import CommitInfo
 from cleared.trust.reviewers import KEY
-from cleared.trust.verification import Approvals
 
 
 def list_signed_commits(host: Host, repo: Repository, snapshot: Snapshot, folder: str) -> Iterator[CommitInfo]:
     """Those of them that touch a folder, judged by the rules that count as of ``snapshot``."""
-    approvals = Approvals(CommittedSource(snapshot), host.root, {})
+    approvals = load_approvals(host, snapshot)
     for commit in history.commits_touching(host.root, [folder]):
         if KEY in commit.trailers and find_signing_reviewer(approvals, repo, commit.id):
             yield commit
