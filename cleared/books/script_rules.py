@@ -144,7 +144,7 @@ def find_wrong_statuses(script: LintedScript) -> Iterator[Finding]:
 def _status_expressions(script: LintedScript) -> Iterator[tuple[ast.expr, bool]]:
     """Every expression for a status, and whether it is set."""
     for primitive, argument, value in script.arguments:
-        if argument == "status" and STATUS.definition in primitive.by_name[argument].shape.definitions:
+        if argument == "status" and STATUS.definition in primitive.takes.by_name[argument].shape.definitions:
             yield value, primitive.grant == WRITE_GRANT
     for items in _dicts(script):
         if {"status", "date"} <= items.keys() and items.keys() & {"debit_account", "lines"}:

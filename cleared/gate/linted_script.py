@@ -97,7 +97,7 @@ class LintedScript:
 
     @staticmethod
     def _named_arguments(call: ast.Call, primitive: Primitive) -> Iterator[tuple[str, ast.expr]]:
-        for param, value in zip(primitive.params, call.args, strict=False):
+        for param, value in zip(primitive.takes.params, call.args, strict=False):
             if isinstance(value, ast.Starred):
                 break  # nobody knows how many these are
             yield param.name, value

@@ -97,11 +97,11 @@ class PostedValues:
         if primitive is None or primitive.effect is not Effect.STAGE:
             return
         for position, value in enumerate(call.args):
-            param = primitive.params[position] if position < len(primitive.params) else None
+            param = primitive.takes.params[position] if position < len(primitive.takes.params) else None
             if param is None or not _is_text(param):
                 yield value, _is_amount(param)
         for keyword in call.keywords:
-            param = primitive.by_name.get(keyword.arg or "")
+            param = primitive.takes.by_name.get(keyword.arg or "")
             if param is None or not _is_text(param):
                 yield keyword.value, _is_amount(param)
 

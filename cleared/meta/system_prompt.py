@@ -129,7 +129,7 @@ def _describe_primitives(host: Host) -> str:
     """Every primitive with the names of its arguments, by grant; the rest is told on demand."""
     by_grant: dict[str, list[str]] = {}
     for primitive in host.registry.values():
-        arguments = ", ".join(param.name + ("" if param.required else "?") for param in primitive.params)
+        arguments = ", ".join(param.name + ("" if param.required else "?") for param in primitive.takes.params)
         by_grant.setdefault(primitive.grant, []).append(f"{primitive.name}({arguments})")
     return "\n".join(f"- {grant}: {', '.join(calls)}" for grant, calls in by_grant.items())
 

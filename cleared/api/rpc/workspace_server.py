@@ -69,7 +69,7 @@ class RequestHandler:
             with self.open_dispatcher() as dispatcher:
                 return to_wire(dispatcher.call_primitive(name, args, kwargs))
         except PrimitiveError as e:
-            if (e.place and e.place.field) or len(args) > len(primitive.params):
+            if (e.place and e.place.field) or len(args) > len(primitive.takes.params):
                 raise refusal_error(e, INVALID_PARAMS) from None
             raise
 
@@ -128,7 +128,7 @@ def _describe_primitive(p: Primitive) -> dict[str, Any]:
             {"name": name, "required": name in schema["required"], "schema": shape}
             for name, shape in schema["properties"].items()
         ],
-        "result": {"name": "result", "schema": p.returns.schema},
+        "result": {"name": "result", "schema": p.takes.returns.schema},
     }
 
 
@@ -136,12 +136,12 @@ def _read_arguments(primitive: Primitive, params: list[Any] | dict[str, Any]) ->
     """Positional and keyword arguments. Null stands for a missing argument, where that is optional and null is no value
     of its own. Raises ``ValueError``."""
     if isinstance(params, list):
-        if len(params) > len(primitive.params):
+        if len(params) > len(primitive.takes.params):
             return tuple(map(from_wire, params)), {}
-        params = dict(zip(primitive.by_name, params, strict=False))
+        params = dict(zip(primitive.takes.by_name, params, strict=False))
     optional = {
         p.name
-        for p in primitive.params
+        for p in primitive.takes.params
         if not p.required and p.shape.schema and {"type": "null"} not in p.shape.schema.get("anyOf", ())
     }
     return (), {name: from_wire(value) for name, value in params.items() if value is not None or name not in optional}

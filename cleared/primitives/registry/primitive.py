@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Mapping
 from decimal import Decimal
 from difflib import get_close_matches
 from enum import Enum
+from functools import cache
 from typing import Any, Final, NotRequired, get_args, get_origin, get_type_hints, is_typeddict
 
 from msgspec import Struct
@@ -36,7 +37,7 @@ class Effect(Enum):
 
 
 class DeclarationError(TypeError):
-    """A primitive was declared wrongly: an author's mistake, found when the program starts."""
+    """A primitive was declared wrongly: an author's mistake."""
 
 
 Decoder = Callable[[Any, DecodingContext], Any]
@@ -65,34 +66,46 @@ class Param(Struct, frozen=True):
         return self.default is MISSING
 
 
+class Signature(Struct, frozen=True):
+    """What a primitive takes and gives."""
+
+    params: tuple[Param, ...]
+    variadic: Shape | None
+    """Shape of further keyword arguments, or None where they are refused."""
+    returns: Shape
+    by_name: Mapping[str, Param]
+
+
 class Primitive(Struct, frozen=True):
-    """A host function a script may call."""
+    """A host function a script may call. What it takes is read off the function when it is first asked for, as most
+    commands call few of them or none; what is wrong with that is found by the type check of every script."""
 
     name: str
     effect: Effect
     grant: str
     """What an agent's header must grant, ``domain.verb``."""
-    params: tuple[Param, ...]
-    variadic: Shape | None
-    """Shape of further keyword arguments, or None where they are refused."""
-    returns: Shape
     doc: str
     owner: str
     """module:line of the declaration."""
     function: Callable[..., Any]
-    by_name: Mapping[str, Param]
 
     @property
     def group(self) -> str:
         """What it stands under in references: the first word of its grant."""
         return self.grant.split(".", 1)[0]
 
+    @property
+    def takes(self) -> Signature:
+        """What it takes and gives. Raises ``DeclarationError`` where a type of it is not of the vocabulary."""
+        return _read_signature(self.function)
+
     def decode_arguments(
         self, args: tuple[Any, ...], kwargs: Mapping[str, Any], env: DecodingContext
     ) -> dict[str, Any]:
         """The call's arguments by name, decoded. Raises ``PrimitiveError`` with every fault of the call; its place
         names the first argument that has one."""
-        params, known = self.params, self.by_name
+        taken = self.takes
+        params, known = taken.params, taken.by_name
         values: dict[str, Any] = {}
         faults: list[PrimitiveError] = []
         if len(args) > len(params):
@@ -102,7 +115,7 @@ class Primitive(Struct, frozen=True):
         for i, value in enumerate(args[: len(params)]):
             self._decode_argument(params[i].name, params[i].shape, value, env, values, faults)
         for name, value in kwargs.items():
-            shape = known[name].shape if name in known else self.variadic
+            shape = known[name].shape if name in known else taken.variadic
             if shape is None:
                 faults.append(self._unknown_argument_error(name))
             elif name in values:
@@ -138,19 +151,19 @@ class Primitive(Struct, frozen=True):
             faults.append(PrimitiveError(f"{prefix}{texts}", place=Place(field=name), remedy=remedy))
 
     def _unknown_argument_error(self, name: str) -> PrimitiveError:
-        near = get_close_matches(name[:60], self.by_name, n=1)
+        near = get_close_matches(name[:60], self.takes.by_name, n=1)
         hint = f"Did you mean {near[0]}?" if near else f"Its signature is {self.signature()}."
         return PrimitiveError(f"{self.name} has no argument {name[:60]!r}", place=Place(field=name[:60]), remedy=hint)
 
     def signature(self) -> str:
         """``name(a: str, b: int = 3) -> dict``, as a stub writes it."""
         parts = []
-        for p in self.params:
+        for p in self.takes.params:
             default = "" if p.required else f" = {_format_default(p.default)}"
             parts.append(f"{p.name}: {p.shape.stub}{default}")
-        if self.variadic:
-            parts.append(f"**args: {self.variadic.stub}")
-        return f"{self.name}({', '.join(parts)}) -> {self.returns.stub}"
+        if self.takes.variadic:
+            parts.append(f"**args: {self.takes.variadic.stub}")
+        return f"{self.name}({', '.join(parts)}) -> {self.takes.returns.stub}"
 
 
 class _Faults(ValueError):
@@ -175,7 +188,7 @@ def _format_default(value: Any) -> str:
 
 def primitive(*, effect: Effect, grant: str) -> Callable[[Callable[..., Any]], Primitive]:
     """Declare a host function as a primitive. Its first parameter is the run's context; the others and the result
-    must be of the closed vocabulary. Raises ``DeclarationError`` otherwise."""
+    must be of the closed vocabulary. Raises ``DeclarationError`` for a wrong name, and where there is no docstring."""
 
     def declare(function: Callable[..., Any]) -> Primitive:
         name = function.__name__
@@ -187,25 +200,30 @@ def primitive(*, effect: Effect, grant: str) -> Callable[[Callable[..., Any]], P
         doc = inspect.getdoc(function) or ""
         if not doc:
             raise DeclarationError(f"{owner}: {name} has no docstring; scripts' authors read it")
-        hints = get_type_hints(function, include_extras=True)
-        params: list[Param] = []
-        variadic = None
-        for i, p in enumerate(inspect.signature(function).parameters.values()):
-            if i == 0:
-                continue
-            if p.name not in hints:
-                raise DeclarationError(f"{owner}: {name}: {p.name} has no type")
-            shape = argument_shape(hints[p.name], f"{owner}: {name}: {p.name}")
-            if p.kind is inspect.Parameter.VAR_KEYWORD:
-                variadic = shape
-            else:
-                default = MISSING if p.default is inspect.Parameter.empty else p.default
-                params.append(Param(p.name, shape, default))
-        returns = result_shape(hints.get("return", type(None)), f"{owner}: {name}: its result")
-        by_name = {p.name: p for p in params}
-        return Primitive(name, effect, grant, tuple(params), variadic, returns, doc, owner, function, by_name)
+        return Primitive(name, effect, grant, doc, owner, function)
 
     return declare
+
+
+@cache
+def _read_signature(function: Callable[..., Any]) -> Signature:
+    where = f"{function.__module__}:{function.__code__.co_firstlineno}: {function.__name__}"
+    hints = get_type_hints(function, include_extras=True)
+    params: list[Param] = []
+    variadic = None
+    for i, p in enumerate(inspect.signature(function).parameters.values()):
+        if i == 0:
+            continue
+        if p.name not in hints:
+            raise DeclarationError(f"{where}: {p.name} has no type")
+        shape = argument_shape(hints[p.name], f"{where}: {p.name}")
+        if p.kind is inspect.Parameter.VAR_KEYWORD:
+            variadic = shape
+        else:
+            default = MISSING if p.default is inspect.Parameter.empty else p.default
+            params.append(Param(p.name, shape, default))
+    returns = result_shape(hints.get("return", type(None)), f"{where}: its result")
+    return Signature(tuple(params), variadic, returns, {p.name: p for p in params})
 
 
 def argument_shape(hint: Any, where: str) -> Shape:

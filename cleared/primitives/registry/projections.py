@@ -41,22 +41,22 @@ def describe_primitive(p: Primitive) -> dict[str, Any]:
         "grant": p.grant,
         "doc": p.doc,
         "params": params_schema(p),
-        "result": p.returns.schema,
+        "result": p.takes.returns.schema,
     }
 
 
 def params_schema(p: Primitive) -> dict[str, Any]:
     """JSON Schema of the named parameters."""
     properties: dict[str, Any] = {}
-    for param in p.params:
+    for param in p.takes.params:
         properties[param.name] = dict(param.shape.schema)
         if param.default is not MISSING and isinstance(param.default, str | int | float | bool | None):
             properties[param.name]["default"] = param.default
     return {
         "type": "object",
         "properties": properties,
-        "required": [param.name for param in p.params if param.required],
-        "additionalProperties": p.variadic is not None,
+        "required": [param.name for param in p.takes.params if param.required],
+        "additionalProperties": p.takes.variadic is not None,
         "$defs": _DEFS,
     }
 
@@ -129,9 +129,9 @@ def _wrap_signature(p: Primitive) -> str:
     if len(text) <= 110:
         return text
     parts = [
-        f"    {q.name}: {q.shape.stub}" + ("" if q.required else f" = {_format_default(q.default)}") for q in p.params
+        f"    {q.name}: {q.shape.stub}" + ("" if q.required else f" = {_format_default(q.default)}") for q in p.takes.params
     ]
-    return f"{p.name}(\n" + ",\n".join(parts) + f",\n) -> {p.returns.stub}"
+    return f"{p.name}(\n" + ",\n".join(parts) + f",\n) -> {p.takes.returns.stub}"
 
 
 def _format_default(value: Any) -> str:
@@ -142,7 +142,7 @@ def list_records(registry: Registry) -> list[type]:
     """Every ``TypedDict`` the registry uses, each once, in the order of first use."""
     records: dict[str, type] = {}
     for p in registry.values():
-        shapes = [q.shape for q in p.params] + [p.returns]
+        shapes = [q.shape for q in p.takes.params] + [p.takes.returns]
         for shape in shapes:
             for record in shape.records:
                 records.setdefault(record.__name__, record)
@@ -162,7 +162,7 @@ def list_fields(registry: Registry, names: Iterable[str]) -> dict[str, str]:
 
 def render_stubs(registry: Registry) -> str:
     """Declarations for a type checker: what a script may call, with what."""
-    shapes = [shape for p in registry.values() for shape in (*(q.shape for q in p.params), p.returns)]
+    shapes = [shape for p in registry.values() for shape in (*(q.shape for q in p.takes.params), p.takes.returns)]
     out = [
         "import datetime",  # in full below: a field of the name ``date`` would stand for the type
         "from collections.abc import Mapping, Sequence",
@@ -182,7 +182,7 @@ def render_stubs(registry: Registry) -> str:
 
 def _list_taken_records(registry: Registry) -> set[type]:
     """The records that scripts pass; the others they get."""
-    return {record for p in registry.values() for q in p.params for record in q.shape.records}
+    return {record for p in registry.values() for q in p.takes.params for record in q.shape.records}
 
 
 def _split_union(stub: str) -> list[str]:

@@ -55,7 +55,7 @@ def read_text(path: Path) -> tuple[str, ConfigReading]:
     data = read_bytes(path)
     try:
         text = _decode_text(data, path.name)
-        found = read_valid_part(text, path.name)
+        found = read_valid_part(text, path.name, path.parent / ".cleared")
         if found.root is not None and found.root.kind != "map" and not found.root.is_null:
             raise ConfigError(found.problems)
         return text, found

@@ -9,6 +9,7 @@ from dataclasses import is_dataclass, replace
 from datetime import date
 from decimal import Decimal
 from functools import lru_cache
+from pathlib import Path
 from typing import Any, Final, Literal
 
 from msgspec import Struct
@@ -17,6 +18,7 @@ from cleared.base.errors import Place, WorkspaceError
 from cleared.workspace.settings import yaml_tree
 from cleared.workspace.settings.bank_section import BankAccount, CsvProfile
 from cleared.workspace.settings.column_checks import nearest_names
+from cleared.workspace.settings.kept_tree import parse_kept
 from cleared.workspace.settings.model import Config, ModelPrice
 from cleared.workspace.settings.setting_keys import ALIASES, REFUSED, SettingField, to_plain_values
 from cleared.workspace.settings.setting_keys import setting_fields as keys_of
@@ -85,14 +87,15 @@ class ConfigReading(Struct, frozen=True):
 
 
 @lru_cache(maxsize=16)
-def read_valid_part(text: str, file: str = "config.yaml") -> ConfigReading:
+def read_valid_part(text: str, file: str = "config.yaml", state_dir: Path | None = None) -> ConfigReading:
     """The settings that ``text`` says, and what is wrong in it. Raises ``ConfigError`` where it is not YAML at all.
 
-    A command, and more so a service, reads the same text again and again: do not alter what it gives."""
+    A command, and more so a service, reads the same text again and again: do not alter what it gives. ``state_dir``:
+    where its tree is kept from one process to the next."""
     if len(text) > MAX_BYTES:
         raise ConfigError([Problem(Place(file), f"longer than {MAX_BYTES:,} characters")])
     try:
-        root = yaml_tree.parse_yaml(text)
+        root = yaml_tree.parse_yaml(text) if state_dir is None else parse_kept(text, state_dir)
     except yaml_tree.TreeError as error:
         raise ConfigError([Problem(Place(file, error.line, error.column), error.message)]) from None
     reader = _ConfigReader(file)

@@ -276,7 +276,7 @@ def test_reading_changes_nothing(posted: Workspace, service: RequestHandler) -> 
         if (
             primitive.effect.value == "read"
             and name not in ONLY_IN_A_RUN
-            and not any(p.required for p in primitive.params)
+            and not any(p.required for p in primitive.takes.params)
         ):
             ask(service, name)
     assert posted.state() == before and posted.git("status", "--porcelain") == ""

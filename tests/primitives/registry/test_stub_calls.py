@@ -66,13 +66,13 @@ def list_results() -> tuple[tuple[str, str], ...]:
             yield from walk(f'{expression}["{name}"]', field, depth + 1)
 
     return tuple(
-        each for p in REGISTRY.values() if p.returns.stub != "None" for each in walk(write_call(p), p.returns.stub, 0)
+        each for p in REGISTRY.values() if p.takes.returns.stub != "None" for each in walk(write_call(p), p.takes.returns.stub, 0)
     )
 
 
 def write_call(p: Primitive, **given: str) -> str:
     """A call with all required arguments; ``given``: expressions for some."""
-    shown = {q.name: LITERALS[required_type(q.shape.stub)][0] for q in p.params if q.required} | given
+    shown = {q.name: LITERALS[required_type(q.shape.stub)][0] for q in p.takes.params if q.required} | given
     return f"{p.name}({', '.join(f'{name}={value}' for name, value in shown.items())})"
 
 
@@ -92,7 +92,7 @@ def find_fitting(stub: str) -> list[str]:
 def write_script(p: Primitive) -> str:
     """The primitive with everything that each of its parameters may be given."""
     lines, numbers = [write_call(p)], itertools.count()
-    for q in p.params:
+    for q in p.takes.params:
         stub = required_type(q.shape.stub)
         for literal in LITERALS[stub]:
             name = f"v{next(numbers)}"
