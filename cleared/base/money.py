@@ -23,7 +23,7 @@ _EXPONENTS = {
 }
 _CURRENCY = re.compile(r"[A-Z]{3}")
 _PLAIN = re.compile(r"[+-]?[0-9]{1,40}(?:\.[0-9]{1,40})?", re.ASCII)
-_TYPED = re.compile(r"[+-]?(?:[0-9]{1,3}(?:[\s’'][0-9]{3})+|[0-9]{1,3}(?:,[0-9]{3})+|[0-9]+)(?:\.([0-9]+))?")
+_TYPED = r"[+-]?(?:[0-9]{1,3}(?:[\s’'][0-9]{3})+|[0-9]{1,3}(?:,[0-9]{3})+|[0-9]+)(?:\.([0-9]+))?"
 TOO_BIG: Final = 10**MAX_DIGITS
 # Enough digits that no sum or product of bounded amounts ever rounds.
 _EXACT = Context(prec=80)
@@ -59,7 +59,7 @@ def group_thousands(text: str, separator: str) -> str:
 def read_typed(text: str, places: int) -> Decimal | None:
     """The amount that a person typed or copied: ``-1234.50``, or with separators between thousands; None for anything
     else. ``1.200,00`` and ``1.200`` are none: where they are written they mean a thousand times what a point would."""
-    match = _TYPED.fullmatch(text.strip()) if len(text) <= MAX_DIGITS else None
+    match = re.fullmatch(_TYPED, text.strip()) if len(text) <= MAX_DIGITS else None
     if match is None or len(match[1] or "") > places:
         return None
     if places == 3 and "," in text and "." not in text:  # 1,250 may be one and a quarter

@@ -6,10 +6,12 @@ import functools
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Hashable
-from typing import Concatenate, ParamSpec, TypeVar
+from typing import Concatenate, Final, ParamSpec, TypeVar
 
 P = ParamSpec("P")
 T = TypeVar("T")
+_CHANGING: Final = 2
+"""Files that one command changes while it reads them again: those of a month, and of the one before."""
 
 
 def keep_newest(
@@ -19,9 +21,9 @@ def keep_newest(
     Callable[Concatenate[bytes | None, P], T],
 ]:
     """Remember what a function makes of a file's content, its first argument. The others but the second name the file:
-    of so many files that were asked for last, so many versions are kept. The second is the newest version of the file
-    that is kept, with what was made of it: most of that is right for the next one, too. A result is shared: do not
-    alter it."""
+    of so many files that were asked for last, the newest version is kept, and of the last two so many versions. The
+    second is the newest version of the file that is kept, with what was made of it: most of that is right for the next
+    one, too. A result is shared: do not alter it."""
 
     def decorate(
         function: Callable[Concatenate[bytes | None, tuple[bytes | None, T] | None, P], T],
@@ -44,6 +46,8 @@ def keep_newest(
                 known.move_to_end(name)
                 if len(known) > files:
                     known.popitem(last=False)
+                for other in list(known)[:-_CHANGING]:
+                    del known[other][:-1]
             return made
 
         return remembered

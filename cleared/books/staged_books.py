@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from decimal import Decimal
-from typing import cast
+from typing import TYPE_CHECKING, cast
 
 from msgspec import Struct, field
 
@@ -16,7 +16,6 @@ from cleared.base.money import currency_exponent
 from cleared.books.importing.drop_folder import ImportSession
 from cleared.books.ledger.bank_lines import describe_imports, parse_imports
 from cleared.books.ledger.book_paths import locate_books
-from cleared.books.ledger.categoriser import Categoriser
 from cleared.books.ledger.entry import Bounds
 from cleared.books.ledger.staged_bank_lines import BankBook
 from cleared.books.ledger.staged_journal import Books
@@ -26,6 +25,9 @@ from cleared.sandbox.header import HeaderKey
 from cleared.sandbox.header_values import integer_reader, read_integers, read_money
 from cleared.workspace.location import Layout
 from cleared.workspace.settings.model import Config
+
+if TYPE_CHECKING:
+    from cleared.books.ledger.categoriser import Categoriser
 
 
 class LastEntry(Struct):

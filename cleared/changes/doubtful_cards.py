@@ -14,8 +14,6 @@ from cleared.cards.kinds import AGREEMENT, PROPOSAL, QUESTION
 from cleared.cards.queue_files import read_opened_cards
 from cleared.changes.attestation import load_approvals
 from cleared.changes.consumed_events import find_unopened_cards
-from cleared.changes.decisions.signatures import read_parents
-from cleared.changes.decisions.signed_commits import list_signed_commits
 from cleared.changes.host import Host
 from cleared.changes.record_sources import CommittedSource
 from cleared.git import Repository, Snapshot
@@ -51,6 +49,8 @@ def _find_doubtful(host: Host, repo: Repository, snapshot: Snapshot, cards: Coll
 
 def _list_signed_openings(host: Host, repo: Repository, snapshot: Snapshot) -> set[str]:
     """What reviewers have opened, on machines that may be trusted nowhere."""
+    from cleared.changes.decisions.signed_commits import list_signed_commits
+
     return {
         render_open(card)
         for commit in list_signed_commits(host, repo, snapshot, host.layout.queue_dir)
@@ -60,6 +60,8 @@ def _list_signed_openings(host: Host, repo: Repository, snapshot: Snapshot) -> s
 
 def _read_openings(host: Host, repo: Repository, commit: str) -> list[Card]:
     """What the lines open that a commit adds to the queue."""
+    from cleared.changes.decisions.signatures import read_parents
+
     queue, after = host.layout.queue_dir, Snapshot(repo, commit)
     before = [CommittedSource(Snapshot(repo, parent)) for parent in read_parents(repo, commit)]
     opened: list[Card] = []

@@ -14,13 +14,12 @@ import hashlib
 import json
 import os
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from datetime import datetime, timedelta
 from pathlib import Path, PurePosixPath
 from typing import Final
 
 from msgspec import Struct
-from msgspec.structs import asdict
+from msgspec.structs import asdict, replace
 
 from cleared.base.clock import format_iso
 from cleared.base.errors import ClearedError

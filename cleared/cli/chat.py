@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Callable
 from contextlib import suppress
@@ -122,7 +123,7 @@ class _Conversation:
     def _handle_proposal(self, command: str, words: str) -> None:
         """A command about a proposal, as ``cleared agent`` has it; whatever is in its way is told."""
         named, _, rest = words.strip().partition(" ")
-        if not proposals.PROPOSAL_ID.fullmatch(named):
+        if not re.fullmatch(proposals.PROPOSAL_ID, named):
             newest = describe_session(self._session.store)["proposal"] if self._session is not None else None
             named, rest = newest or "", words
         root = self._host.root

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from cleared.changes.host import Host
     from cleared.gate.proposals.proposal import Proposal
 
-PROPOSAL_ID = re.compile(r"[Pp][0-9]+(-[0-9a-f]{8,64})?")
+PROPOSAL_ID = r"[Pp][0-9]+(-[0-9a-f]{8,64})?"
 
 
 def register_agent_commands(app: typer.Typer) -> None:
@@ -184,7 +184,7 @@ def show_diff(
     from cleared.gate.shadow import describe_shadow, read_shadows
 
     host = open_host(workspace)
-    if not PROPOSAL_ID.fullmatch(what):
+    if not re.fullmatch(PROPOSAL_ID, what):
         impact_data = compare_agent(host, what, runs)
         data = {**impact_data.to_dict(), "warnings": impact_data.find_warnings()}
         if json:

@@ -8,7 +8,6 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
 from shlex import quote
 
@@ -116,8 +115,7 @@ def _check_intent(intent: CommitIntent) -> None:
         check_path(name)
 
 
-@dataclass(frozen=True, slots=True)
-class LocalMove:
+class LocalMove(Struct, frozen=True):
     """A file that git does not hold, to be moved (or, ``target=None``, removed) when the commit is made.
 
     ``content`` is what was read from it; where the file has another content now, the commit is refused.
@@ -125,7 +123,7 @@ class LocalMove:
 
     source: str
     target: str | None
-    content: bytes = field(repr=False)
+    content: bytes
 
 
 def plan_changes(repo: Repository, before: Snapshot, changes: Mapping[str, bytes | None]) -> list[PathChange]:

@@ -6,10 +6,11 @@ import os
 import re
 import stat
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from fnmatch import fnmatchcase, translate
 from pathlib import Path
 from typing import Final
+
+from msgspec import Struct
 
 from cleared.base.errors import ClearedError, Place, PolicyError
 from cleared.base.safe_names import resolve_inside
@@ -45,13 +46,12 @@ NAME_PATTERNS: Final = (
     ".kube",
 )
 """Names that are forbidden, in upper and lower case; a folder of such a name forbids all that is in it."""
-_FORBIDDEN_NAME: Final = re.compile("|".join(map(translate, NAME_PATTERNS)))
+_FORBIDDEN_NAME: Final = "|".join(map(translate, NAME_PATTERNS))
 _DEEPEST: Final = 200
 """Folders in folders, from the first on. What lies deeper is forbidden unseen: looking for it has no end."""
 
 
-@dataclass(frozen=True, slots=True)
-class ForbiddenFiles:
+class ForbiddenFiles(Struct, frozen=True, eq=False):
     """Which files below ``root`` no job may read: ``NAME_PATTERNS``, ``patterns``, and the folder of the keys.
 
     ``patterns`` are those of the configuration. One with a slash is of the path below ``root``, else of the name.
@@ -59,7 +59,7 @@ class ForbiddenFiles:
 
     root: Path
     patterns: tuple[str, ...] = ()
-    _hard_links: set[tuple[int, int]] = field(default_factory=set, init=False, repr=False, compare=False)
+    _hard_links: set[tuple[int, int]] = set()
     """Device and inode of forbidden files that have more than one name, once they were looked for."""
 
     def explain_refusal(self, path: Path) -> str | None:
@@ -189,7 +189,7 @@ class ForbiddenFiles:
         return None
 
     def _is_forbidden(self, name: str, path: Path | str) -> bool:
-        if _FORBIDDEN_NAME.match(name.casefold()):
+        if re.match(_FORBIDDEN_NAME, name.casefold()):
             return True
         if not self.patterns:
             return False

@@ -13,7 +13,7 @@ from cleared.base.errors import Place, PolicyError, PrimitiveError, UsageError
 from cleared.primitives.registry.dict_shapes import LoopJob, LoopResult, LoopStatus
 from cleared.workspace.settings.model import Config
 
-_JOB_ID: Final = re.compile(r"job_(?P<at>[0-9]{8}T[0-9]{6}Z)_(?P<kind>.+?)(?:_[0-9]+)?", re.ASCII)
+_JOB_ID: Final = r"job_(?P<at>[0-9]{8}T[0-9]{6}Z)_(?P<kind>.+?)(?:_[0-9]+)?"
 
 
 class WorkspaceLoop(Struct, frozen=True):
@@ -104,7 +104,7 @@ class DryRunLoop(WorkspaceLoop, frozen=True):
         from cleared.jobs.runtime_directory import check_job_id as checked
 
         try:
-            match = _JOB_ID.fullmatch(checked(job_id))
+            match = re.fullmatch(_JOB_ID, checked(job_id))
         except UsageError as error:
             raise PrimitiveError(error.message, place=Place(field="job_id"), remedy=error.remedy) from None
         assert match is not None

@@ -12,7 +12,7 @@ from cleared.primitives.context import Context
 from cleared.primitives.registry.primitive import Effect, primitive
 from cleared.primitives.registry.vocabulary import Amount, Text, Weight
 
-_NUMBER: Final = re.compile(r"[+-]?(?:[0-9]+|[0-9]{1,3}(?:,[0-9]{3})+)(?:\.[0-9]+)?", re.ASCII)
+_NUMBER: Final = r"[+-]?(?:[0-9]+|[0-9]{1,3}(?:,[0-9]{3})+)(?:\.[0-9]+)?"
 
 
 @primitive(effect=Effect.READ, grant="money.read")
@@ -34,7 +34,7 @@ def decimal(ctx: Context, text: Text) -> Decimal:
     Blanks around it do not count. Other currencies' commas and signs are the script's: ``text.replace(",", ".")``.
     """
     plain = text.strip()
-    if not _NUMBER.fullmatch(plain):
+    if not re.fullmatch(_NUMBER, plain):
         raise PrimitiveError(
             f"{text[:40]!r} is not a number",
             place=Place(field="text"),

@@ -13,11 +13,12 @@ import signal
 import sys
 import threading
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from functools import lru_cache, partial
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
+
+from msgspec import Struct
 
 from cleared.base.errors import BusyError, WorkspaceError
 from cleared.base.programs import blocked_signals
@@ -42,8 +43,7 @@ _DATA_SLACK = 256 << 20
 _UNCONFINED = Restrictions(0, None, None)
 
 
-@dataclass(eq=False)
-class Worker:
+class Worker(Struct, eq=False):
     """A live process and the pool that owns it."""
 
     pool: Monty

@@ -11,9 +11,10 @@ import secrets
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Final
+
+from msgspec import Struct
 
 from cleared.base.errors import PolicyError
 from cleared.trust.keys import Key
@@ -53,8 +54,7 @@ class PasskeyKey(Key):
         return assertion
 
 
-@dataclass(slots=True)
-class DeviceSigning:
+class DeviceSigning(Struct):
     """A decision that a passkey signs. ``name``: whose it is. ``shown``: a digest of what was shown."""
 
     key: PasskeyKey
@@ -62,7 +62,7 @@ class DeviceSigning:
     now: datetime
     seed: str
     shown: str = ""
-    _made: int = field(default=0, init=False)
+    _made: int = 0
 
     def make_token(self, size: int) -> str:
         """The next of the random texts of this decision, in hex; the same each time it is made."""

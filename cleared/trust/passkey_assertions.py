@@ -24,7 +24,7 @@ _DOMAIN: Final = b"cleared passkey 1\n"
 _USER_PRESENT, _USER_VERIFIED = 0x01, 0x04
 _MAX_TEXT: Final = 8_000
 _MAX_RSA_BITS: Final = 4_096
-_KEY: Final = re.compile(r"passkey:([a-z0-9.-]{1,253}):([A-Za-z0-9_-]{40,1000})")
+_KEY: Final = r"passkey:([a-z0-9.-]{1,253}):([A-Za-z0-9_-]{40,1000})"
 
 
 def encode_bytes(data: bytes) -> str:
@@ -52,7 +52,7 @@ def is_passkey(key: str) -> bool:
 
 def host_of(key: str) -> str:
     """The name that a passkey is bound to; empty for any other key."""
-    match = _KEY.fullmatch(key)
+    match = re.fullmatch(_KEY, key)
     return match[1] if match else ""
 
 
@@ -73,7 +73,7 @@ def read_counter(assertion: str) -> int:
 
 def find_assertion_problem(key: str, assertion: str, data: bytes) -> str:
     """Why the assertion is not that of this passkey over ``data``, in words; empty where it is. Never an exception."""
-    match = _KEY.fullmatch(key)
+    match = re.fullmatch(_KEY, key)
     if match is None:
         return "the key is not one of a passkey"
     host = match[1]

@@ -27,7 +27,7 @@ FINISHED_FOLDERS: Final = ("processed", FAILED_FOLDER)
 """Folders at the top of ``import/`` that hold what is done with."""
 MAX_FILES: Final = 20_000
 """More are not looked at at once; the first by name are."""
-_UNSPEAKABLE: Final = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
+_UNSPEAKABLE: Final = "[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]"
 
 
 def is_ready_name(name: str) -> bool:
@@ -37,12 +37,12 @@ def is_ready_name(name: str) -> bool:
 
 def has_control_characters(name: str) -> bool:
     """Whether the name holds control characters, line separators, or bytes that are no text."""
-    return _UNSPEAKABLE.search(name) is not None
+    return re.search(_UNSPEAKABLE, name) is not None
 
 
 def escape_name(name: str) -> str:
     """The name as text for people, on one line: what is no character, or controls a terminal, is escaped."""
-    return _UNSPEAKABLE.sub(lambda match: ascii(match[0])[1:-1], name)
+    return re.sub(_UNSPEAKABLE, lambda match: ascii(match[0])[1:-1], name)
 
 
 _EXCLUDED_FOLDERS: Final = tuple(f"{Layout.import_dir}/{name}" for name in FINISHED_FOLDERS)

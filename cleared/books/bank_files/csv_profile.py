@@ -42,9 +42,9 @@ from cleared.books.ledger.bank_row import BankRow
 from cleared.workspace.settings.bank_section import CsvProfile
 from cleared.workspace.settings.column_checks import CSV_COLUMNS
 
-_IBAN = re.compile(r"(?<![A-Z0-9])[A-Z]{2}[0-9]{2}(?:[ \u00a0]?[A-Z0-9]){11,30}(?![A-Z0-9])")
+_IBAN = r"(?<![A-Z0-9])[A-Z]{2}[0-9]{2}(?:[ \u00a0]?[A-Z0-9]){11,30}(?![A-Z0-9])"
 # Possessive and anchored: linear on a hostile line of dots.
-_MASKED = re.compile(r"(?<![*xX•#.…])[*xX•#.…]{2,}+[ -]?([0-9]{4})(?![0-9])", re.ASCII)
+_MASKED = r"(?<![*xX•#.…])[*xX•#.…]{2,}+[ -]?([0-9]{4})(?![0-9])"
 _PREAMBLE = 64 * 1024  # characters looked at for hints
 
 
@@ -157,8 +157,8 @@ class ProfileImporter(CsvImporter):
         if not preamble.strip():
             return ()
         pairs = [("header", preamble)]
-        pairs += [("iban", iban) for m in _IBAN.finditer(preamble) if (iban := find_valid_iban(m.group()))]
-        pairs += [("last4", digits) for digits in _MASKED.findall(preamble)]
+        pairs += [("iban", iban) for m in re.finditer(_IBAN, preamble) if (iban := find_valid_iban(m.group()))]
+        pairs += [("last4", digits) for digits in re.findall(_MASKED, preamble)]
         return tuple(dict.fromkeys(pairs))
 
 

@@ -7,7 +7,6 @@ import json
 from bisect import bisect_right
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from datetime import date
 from decimal import Decimal
 from functools import cached_property
@@ -15,6 +14,8 @@ from itertools import islice, pairwise, repeat
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
 
 import msgspec
+from msgspec import Struct
+from msgspec.structs import force_setattr
 
 from cleared.base import money
 from cleared.books.ledger.entry import CLOSING, ZERO, Entry, Leg, entry_to_json, leg_suffix, parse_number
@@ -50,27 +51,26 @@ class Sums(NamedTuple):
         return Sums(self.debit + debit, self.credit + credit)
 
 
-@dataclass(frozen=True, slots=True)
-class MonthSums:
+class MonthSums(Struct, frozen=True):
     """The sums of one month. ``days``: the date as written → account → debits and credits of that day."""
 
     count: int
     statuses: Mapping[str, int]
     """Status → number of entries."""
     days: Mapping[str, Mapping[int, Sums]]
-    closing: Mapping[str, Mapping[int, Sums]] = field(default_factory=dict)
+    closing: Mapping[str, Mapping[int, Sums]] = {}
     """The same of the entries that close a year (``@kind=closing``): they are among ``days``, too."""
-    pending: Mapping[str, Sequence[int]] = field(default_factory=dict)
+    pending: Mapping[str, Sequence[int]] = {}
     """The date → how many entries of that day wait for review, and the sum of their amounts in the smallest unit."""
-    accounts: Mapping[int, Sums] = field(init=False)
-    """Account → debits and credits of the whole file."""
+    accounts: Mapping[int, Sums] = {}
+    """Account → debits and credits of the whole file; reckoned from ``days``."""
 
     def __post_init__(self) -> None:
         totals: dict[int, Sums] = {}
         for day in self.days.values():
             for account, sums in day.items():
                 totals[account] = totals[account].plus(*sums) if account in totals else sums
-        object.__setattr__(self, "accounts", totals)
+        force_setattr(self, "accounts", totals)
 
     def encode(self) -> bytes:
         return json.dumps([self.count, self.statuses, self.days, self.closing, self.pending]).encode()

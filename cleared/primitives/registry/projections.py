@@ -129,7 +129,8 @@ def _wrap_signature(p: Primitive) -> str:
     if len(text) <= 110:
         return text
     parts = [
-        f"    {q.name}: {q.shape.stub}" + ("" if q.required else f" = {_format_default(q.default)}") for q in p.takes.params
+        f"    {q.name}: {q.shape.stub}" + ("" if q.required else f" = {_format_default(q.default)}")
+        for q in p.takes.params
     ]
     return f"{p.name}(\n" + ",\n".join(parts) + f",\n) -> {p.takes.returns.stub}"
 

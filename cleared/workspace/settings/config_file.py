@@ -10,7 +10,6 @@ from typing import Final
 
 from cleared.base.errors import ClearedError, Place, WorkspaceError
 from cleared.base.safe_files import read_stable
-from cleared.workspace.settings.editing import can_be_set, remove_value
 from cleared.workspace.settings.loading import (
     MAX_BYTES,
     ConfigError,
@@ -19,7 +18,6 @@ from cleared.workspace.settings.loading import (
     read_valid_part,
 )
 from cleared.workspace.settings.model import Config
-from cleared.workspace.settings.tree_paths import find_keys
 
 RESTORE: Final = "Put the newest version of it that is valid in its place: cleared config restore."
 _MOST_NAMED: Final = 5
@@ -77,6 +75,9 @@ def describe_fault(text: str, found: ConfigReading) -> ConfigError | None:
 
 def _name_mend(text: str, found: ConfigReading, problem: Problem) -> str:
     """The command that mends one problem; empty where none does but ``config restore``."""
+    from cleared.workspace.settings.editing import can_be_set, remove_value
+    from cleared.workspace.settings.tree_paths import find_keys
+
     dotted = problem.place.field or ""
     if not dotted.isprintable():
         return ""

@@ -66,7 +66,10 @@ def list_results() -> tuple[tuple[str, str], ...]:
             yield from walk(f'{expression}["{name}"]', field, depth + 1)
 
     return tuple(
-        each for p in REGISTRY.values() if p.takes.returns.stub != "None" for each in walk(write_call(p), p.takes.returns.stub, 0)
+        each
+        for p in REGISTRY.values()
+        if p.takes.returns.stub != "None"
+        for each in walk(write_call(p), p.takes.returns.stub, 0)
     )
 
 
