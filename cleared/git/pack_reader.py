@@ -28,7 +28,8 @@ LARGE_OFFSET: Final = 1 << 31
 _FEW: Final = 512
 """Objects of a small pack at most."""
 _MOST_PACKS: Final = 40
-"""That are open here, with two files each; git reads the others. There are a few dozen, unless nobody joins them."""
+"""That are open here, with two files each: the largest; git reads the others. There are a few dozen, unless nobody
+joins them."""
 _MAX_DEPTH: Final = 200
 """Git makes chains of fifty."""
 _MOST_OVERHEAD: Final = 256
@@ -186,7 +187,10 @@ class PackReader:
             pack = self._packs.pop(name)
             if pack is not None:
                 pack.close()
-        for name in sorted(names - self._packs.keys())[: _MOST_PACKS - len(self._packs)]:
+        new = sorted(names - self._packs.keys())
+        if len(new) > _MOST_PACKS:
+            new.sort(key=self._measure_index, reverse=True)
+        for name in new[: _MOST_PACKS - len(self._packs)]:
             self._packs[name] = _open_pack(self._folder, name, width)
         found = [pack for pack in self._packs.values() if pack is not None]
         self._large = [pack for pack in found if pack.count > _FEW]
@@ -196,6 +200,11 @@ class PackReader:
                 with suppress(*_DAMAGE):
                     self._near.update((each, (pack, offset)) for each, offset in pack.list_offsets())
         self._listed = listed
+
+    def _measure_index(self, name: str) -> int:
+        with suppress(OSError):
+            return os.stat(f"{self._folder}/{name}.idx").st_size  # noqa: PTH116
+        return 0
 
 
 def _open_pack(folder: str, name: str, width: int) -> _Pack | None:

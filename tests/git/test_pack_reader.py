@@ -72,3 +72,23 @@ def test_what_rots_in_a_pack_is_not_believed(grown: Path) -> None:
                 pack.write_bytes(sound)
                 assert git(grown, "cat-file", kind, oid) == content
                 pack.write_bytes(sound[:at] + bytes([sound[at] ^ 255]) + sound[at + 1 :])
+
+
+def test_of_many_packs_the_largest_are_read_here(grown: Path) -> None:
+    git(grown, "repack", "-adfq")
+    old = git(grown, "rev-list", "--objects", "--all").decode().split()[0]
+    for n in range(50):  # as where one commit comes upon the other, and nobody joins their packs meanwhile
+        oid = subprocess.run(
+            ["git", "hash-object", "-w", "--stdin"], cwd=grown, check=True, capture_output=True, input=b"%d" % n
+        ).stdout
+        subprocess.run(
+            ["git", "pack-objects", "-q", ".git/objects/pack/pack"],
+            cwd=grown,
+            check=True,
+            capture_output=True,
+            input=oid,
+        )
+    git(grown, "prune-packed")
+    with Repository.open(grown, for_writing=False) as repo:
+        assert repo.objects.find_pack(old) is not None
+        assert repo.objects.read_object(old)[0] == "commit" and repo.objects._process is None
