@@ -11,7 +11,7 @@ TYPE_CHECKING = False  # nothing is imported before main() has seen to where mod
 if TYPE_CHECKING:
     from typing import NoReturn
 
-GC_THRESHOLD = (100_000, 20, 50)
+GC_THRESHOLD = (300_000, 20, 50)
 OPEN_FILES = 64
 """Files that a command may have open at once: twice as many as the largest takes."""
 

@@ -23,7 +23,7 @@ _SETTLED_SECONDS: Final = 3
 _WORTH: Final = 16
 """Files that were read, from which on what is known of them is written."""
 _TURNS: Final = 8
-_MOST_AGAIN: Final = 12
+_MOST_AGAIN: Final = 4
 """Files that are read again at once: an eighth of all, but of old books no more than of young ones."""
 
 _K = TypeVar("_K")
