@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from datetime import date
+from datetime import date, timedelta
 from decimal import Decimal
 from typing import Final
 
@@ -33,7 +33,8 @@ from cleared.trust.person_only import refuse_in_job
 MAX_TEXT: Final = 500
 """Characters of a description, a name or a note."""
 _OTHER_KEY: Final = "Give another entry another key."
-
+_MOST_AHEAD: Final = timedelta(days=366)
+"""How long after today an entry may be dated: a later one is a year mistyped, and would be missed in each report."""
 
 _KEY: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:/+-]{0,99}")
 
@@ -82,6 +83,12 @@ def add_entry_by_hand(
 
     def stage_entry(decision_context: DecisionContext) -> Decision | None:
         context = decision_context.context
+        if day > context.today + _MOST_AHEAD:
+            raise UsageError(
+                f"{day} is more than a year ahead; today is {context.today}",
+                place=Place(field="date"),
+                remedy="Correct the year.",
+            )
         if refuse is not None:
             refuse(decision_context)
         if earlier := _find_posting(decision_context, key):

@@ -32,6 +32,7 @@ REFUSED = {
     "an unknown account": (["2025-01-31", "x", "5999=1", "1590=-1"], 1, "5999"),
     "fractions of a cent": (["2025-01-31", "x", "5220=0.001", "1590=-0.001"], 2, "no amount of money"),
     "not a number": (["2025-01-31", "x", "5220=nan", "1590=-1"], 2, "no amount of money"),
+    "a year that is mistyped": (["2099-01-31", "x", "5220=1", "1590=-1"], 2, "more than a year ahead"),
     "no day": (["January", "x", "5220=1", "1590=-1"], 2, "is not a day"),
     "no text": (["2025-01-31", " ", "5220=1", "1590=-1"], 2, "description"),
     "no amount": (["2025-01-31", "x", "5220", "1590=-1"], 2, "is not ACCOUNT=AMOUNT"),
