@@ -28,7 +28,9 @@ _LARGE: Final = 512 << 10
 _FEWEST: Final = 3
 """Packs from which their bytes say something of all: one large file alone is no reason."""
 _PAUSE_SECONDS: Final = 5.0
-"""So long after packing began it is not begun again, where git found nothing to join."""
+"""So long after packing began it is not begun again, where git may find nothing to join."""
+_CROWD: Final = 2 * _MANY
+"""Packs of which git joins some for certain: then there is no pause, as commits come faster than it can take."""
 _ABANDONED_SECONDS: Final = 3600.0
 LOCK: Final = "cleared-repack.lock"
 """The file in git's folder that is locked while git packs."""
@@ -76,7 +78,7 @@ def _start_packing(repo: Repository, packs: int) -> bool:
         if is_first:
             os.utime(descriptor, (0, 0))  # its time is when packing began last
         is_soon = SystemClock().now().timestamp() - os.fstat(descriptor).st_mtime < _PAUSE_SECONDS
-        if is_soon or not _take_lock(descriptor):
+        if (is_soon and packs < _CROWD) or not _take_lock(descriptor):
             return False
         *values, _ = repo.git.run("config", "--get-all", "gc.auto").split()  # the last is that of our own call
         if values[-1:] == [b"0"] and packs < _TOO_MANY:

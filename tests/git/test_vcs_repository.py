@@ -309,3 +309,21 @@ def test_housekeeping(work: Work) -> None:
     assert not (work.root / ".git/objects" / loose[:2]).exists()
     assert all(work.git("cat-file", "-t", blob_id(text, "sha1")) == "blob\n" for text in texts[1:])
     assert Snapshot(work.repo, work.base).read_file("config.yaml") is not None
+
+
+def test_packing_pauses_unless_packs_come_faster_than_it_takes_them(work: Work) -> None:
+    packs = work.root / ".git/objects/pack"
+
+    def add_packs(most: int) -> None:
+        while len(list(packs.glob("*.pack"))) < most:
+            add_pack(work, random.randbytes(20))
+
+    add_packs(24)
+    assert start_packing_if_due(work.repo)
+    wait_for_packing(work.root)
+    (work.root / ".git" / LOCK).touch()  # it began just now, however slow the machine is
+    add_packs(47)
+    assert not start_packing_if_due(work.repo)
+    add_packs(48)
+    assert start_packing_if_due(work.repo)
+    wait_for_packing(work.root)
