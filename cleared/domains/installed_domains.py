@@ -93,6 +93,15 @@ def forget_domains() -> None:
         forget()
 
 
+def _read_primitives(domain: Any) -> Any:
+    """A plug-in's domain, with what its primitives take read: what is wrong with them is told of the plug-in, and not
+    of the first script that calls one."""
+    for name in getattr(domain, "primitive_modules", ()):
+        for value in vars(import_module(name)).values():
+            getattr(value, "takes", None)
+    return domain
+
+
 @cache_by_domains
 def load_domains() -> tuple[Domain, ...]:
     """All domains."""
@@ -101,7 +110,7 @@ def load_domains() -> tuple[Domain, ...]:
         module, _, name = reference.partition(":")
         found.append(getattr(import_module(module), name))
     for name in _plugins:
-        plugin = PLUGINS.load(name, Domain)
+        plugin = PLUGINS.load(name, Domain, _read_primitives)
         for other in found:
             if plugin.name == other.name or set(plugin.record_noun) & set(other.record_noun):
                 raise PLUGINS.error(name, f"its name, or what its records are called, is that of {other.name}")

@@ -183,14 +183,13 @@ class PackReader:
             names = {name.removesuffix(".idx") for name in os.listdir(self._folder) if name.endswith(".idx")}  # noqa: PTH208
         except OSError:
             return
+        if len(names) > _MOST_PACKS:
+            names = set(sorted(names, key=self._measure_index)[-_MOST_PACKS:])
         for name in [each for each in self._packs if each not in names]:
             pack = self._packs.pop(name)
             if pack is not None:
                 pack.close()
-        new = sorted(names - self._packs.keys())
-        if len(new) > _MOST_PACKS:
-            new.sort(key=self._measure_index, reverse=True)
-        for name in new[: _MOST_PACKS - len(self._packs)]:
+        for name in sorted(names - self._packs.keys()):
             self._packs[name] = _open_pack(self._folder, name, width)
         found = [pack for pack in self._packs.values() if pack is not None]
         self._large = [pack for pack in found if pack.count > _FEW]

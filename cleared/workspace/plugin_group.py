@@ -39,7 +39,7 @@ class PluginGroup(Struct, frozen=True):
         try:
             found = make(points[0].load())
         except Exception as error:  # somebody else's code
-            raise self.error(name, f"it cannot be loaded: {type(error).__name__}: {error}") from error
+            raise self.error(name, f"{type(error).__name__}: {error}") from error
         if not isinstance(found, kind) or getattr(found, "name", None) != name or not self.names.fullmatch(name):
             raise self.error(name, f"{points[0].value} is no {self.noun} of that name")
         return found

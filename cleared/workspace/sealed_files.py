@@ -11,6 +11,7 @@ import functools
 import hashlib
 import hmac
 import os
+import stat
 from collections.abc import Collection
 from pathlib import Path
 from typing import Final
@@ -23,7 +24,10 @@ FOLDER: Final = "books"
 KEY: Final = "index-key"
 """What this machine seals its indexes with. It approves nothing."""
 _MAX_BYTES: Final = 1 << 30
-_BINARY: Final[int] = getattr(os, "O_BINARY", 0)
+_READ: Final[int] = (
+    os.O_RDONLY | getattr(os, "O_BINARY", 0) | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
+)
+"""A pipe that lies in place of a file holds nobody up."""
 _KEY_BYTES: Final = 32
 _CODE_BYTES: Final = 32
 _PACKAGE: Final = Path(__file__).parent.parent
@@ -38,14 +42,16 @@ class SealedFiles:
         self._version = version
         self._key = self._read_key(create=False)
 
-    def read(self, name: str) -> bytes | None:
-        """The content that was written under this name; None where there is none that counts."""
+    def read(self, name: str, most: int = _MAX_BYTES) -> bytes | None:
+        """The content that was written under this name; None where there is none that counts, or it is of more than
+        ``most`` bytes."""
         if self._key is None:
             return None
         try:
-            descriptor = os.open(self._folder / name, os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | _BINARY)
+            descriptor = os.open(self._folder / name, _READ)
             with os.fdopen(descriptor, "rb") as file:
-                if os.fstat(descriptor).st_size > _MAX_BYTES:
+                status = os.fstat(descriptor)
+                if not stat.S_ISREG(status.st_mode) or status.st_size > most + _CODE_BYTES:
                     return None
                 data = file.read()
         except OSError:
@@ -74,11 +80,13 @@ class SealedFiles:
 
     def remove_others(self, kept: Collection[str], kinds: tuple[str, ...], spare: int) -> None:
         """Remove files of these kinds (the ends of their names) that are not among ``kept``, but for the ``spare``
-        newest of them."""
+        newest of them; none where a link would have them removed elsewhere."""
+        if self.state_dir.is_symlink() or self._folder.is_symlink():
+            return
         try:
             with os.scandir(self._folder) as files:
                 others = [file for file in files if file.name.endswith(kinds) and file.name not in kept]
-            if len(others) > spare and not self._folder.is_symlink():
+            if len(others) > spare:
                 others.sort(key=lambda file: file.stat(follow_symlinks=False).st_mtime_ns)
                 for file in others[: len(others) - spare]:
                     Path(file.path).unlink(missing_ok=True)
@@ -103,7 +111,7 @@ class SealedFiles:
             with path.open("rb") as file:
                 is_open = os.name != "nt" and os.fstat(file.fileno()).st_mode & 0o077
                 key = file.read(_KEY_BYTES + 1)
-        except OSError:
+        except (OSError, RuntimeError):  # a link to itself
             return None
         return key if len(key) == _KEY_BYTES and not is_open else None
 

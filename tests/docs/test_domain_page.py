@@ -68,6 +68,18 @@ def test_the_shown_domain_is_proposed_approved_and_run(ws: Workspace, site: Path
     assert ws("agent", "run", "probe").code == 4
 
 
+def test_what_is_wrong_with_its_primitives_is_told_of_it_and_of_no_script(ws: Workspace, site: Path) -> None:
+    module = site / "remarks_domain.py"
+    text = module.read_text(encoding="utf-8")
+    wrong = text.replace("customer: Line", "customer: bytes", 1)
+    assert wrong != text
+    module.write_text(wrong, encoding="utf-8")
+    done_ok(ws("config", "set", "domains.plugins", "[remarks]"))
+    refused = ws("agent", "run", "ingest")  # which calls none of them
+    assert refused.code == 4 and "the domain 'remarks' cannot be loaded: DeclarationError" in refused.err
+    assert "cleared config unset domains.plugins" in refused.err and "Traceback" not in refused.err
+
+
 def test_where_it_is_missing_nothing_runs_but_settings_can_be_mended(ws: Workspace, site: Path) -> None:
     done_ok(ws("config", "set", "domains.plugins", "[remarks]"))
     shutil.rmtree(site)

@@ -78,7 +78,7 @@ class Signature(Struct, frozen=True):
 
 class Primitive(Struct, frozen=True):
     """A host function a script may call. What it takes is read off the function when it is first asked for, as most
-    commands call few of them or none; what is wrong with that is found by the type check of every script."""
+    commands call few of them or none; of a plug-in's, when that is loaded."""
 
     name: str
     effect: Effect

@@ -14,7 +14,7 @@ from msgspec import Struct
 MAX_DEPTH = 20
 
 
-class Node(Struct):
+class Node(Struct, array_like=True):
     """``kind`` is ``scalar``, ``list`` or ``map``. Positions are 1-based lines and offsets in the text."""
 
     kind: str
@@ -46,10 +46,7 @@ def parse_yaml(text: str) -> Node | None:
     import yaml
 
     loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-    try:
-        text.encode()
-    except UnicodeEncodeError as error:
-        raise TreeError("half a character (a lone surrogate)", text.count("\n", 0, error.start) + 1) from None
+    _require_whole_characters(text)
     try:
         shift = int(text.startswith("\ufeff"))  # a byte order mark: it is no part of YAML, and all else keeps its place
         parser = loader(text[shift:])
@@ -67,6 +64,14 @@ def parse_yaml(text: str) -> Node | None:
     except yaml.reader.ReaderError as error:
         line = text.count("\n", 0, error.position if isinstance(error.position, int) else 0) + 1
         raise TreeError(f"not valid YAML: {error.reason}", line) from None
+
+
+def _require_whole_characters(text: str, line: int | None = None) -> None:
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        line = text.count("\n", 0, error.start) + 1 if line is None else line
+        raise TreeError("half a character (a lone surrogate)", line) from None
 
 
 def _build_tree(next_event: Any, yaml: Any, shift: int) -> Node | None:
@@ -99,6 +104,7 @@ def _build_tree(next_event: Any, yaml: Any, shift: int) -> Node | None:
         node = Node("scalar", line, start.column, start.index + shift, end.index + shift)
         if kind is yaml.ScalarEvent:
             node.text = event.value
+            _require_whole_characters(node.text, line)
             node.plain = not event.style
             node.is_null = node.plain and node.text in ("", "~", "null", "Null", "NULL")
         else:

@@ -168,7 +168,7 @@ HEAD = "from cleared.jobs.job_types import JobType\n"
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("raise RuntimeError('no')", "it cannot be loaded: RuntimeError: no"),
+        ("raise RuntimeError('no')", "cannot be loaded: RuntimeError: no"),
         ("wrong = 3", "is no job type of that name"),
         ("wrong = JobType('other', 'x', command=('true',))", "is no job type of that name"),
         ("wrong = JobType('wrong', 'x')", "either a command or a function"),
