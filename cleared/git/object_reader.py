@@ -36,6 +36,7 @@ _MAX_NAME: Final = 8_192
 _MAX_SHOWN: Final = 100
 """Bytes of an entry of a tree that are looked at, and of its name that are shown, to say what is wrong with it."""
 _MODES: Final = (*_FOLDER_BYTES, b"100644", b"100664", b"100755", b"120000", b"160000")
+_MODE_TEXTS: Final = {mode: mode.decode() for mode in _MODES}
 _ENTRY: Final = rb"(%s) ([^/\0]++)\0(.{%%d})" % b"|".join(_MODES)
 _TREE_ENTRY: Final = {size: re.compile(_ENTRY % size, re.DOTALL) for size in (20, 32)}
 """By the bytes of an id: the mode, the name and the id of an entry in a tree."""
@@ -50,8 +51,8 @@ _MAX_OBJECT = 4 << 20
 #: Bytes of an object that is unpacked here; git reads larger ones, and loose ones that are packed to be large.
 _MAX_LOOSE = 4 << 20
 
-#: A repository that stays open forgets its trees once those that it has read have more entries than this.
-_MAX_TREE_ENTRIES = 20_000
+#: Entries of the trees that are remembered, some 10 MB: those of one commit, and of those that it is compared with.
+_MAX_TREE_ENTRIES = 50_000
 
 
 def is_oid(text: object) -> bool:
@@ -101,6 +102,7 @@ class ObjectReader:
         self._lock = threading.RLock()
         self._process: subprocess.Popen[bytes] | None = None
         self._trees: dict[str, dict[str, TreeEntry]] = {}
+        self._tree_entries = 0
         self._memory = _ObjectMemory()
 
     def share_memory(self) -> None:
@@ -173,11 +175,20 @@ class ObjectReader:
             for oid in batch:
                 yield here[oid] or next(answered, None) or self.read_object(oid)
 
-    def read_tree(self, oid: str) -> dict[str, TreeEntry]:
-        """The entries of a tree by name (names that are not UTF-8 with surrogate escapes). Do not alter it."""
-        entries = self._trees.get(oid)
-        if entries is None:
-            entries = self._trees[oid] = _parse_tree(oid, *self.read_object(oid))
+    def read_tree(self, oid: str, answer: tuple[str, bytes] | None = None) -> dict[str, TreeEntry]:
+        """The entries of a tree by name (names that are not UTF-8 with surrogate escapes). Do not alter it.
+        ``answer``: the object, where it was read."""
+        with self._lock:
+            if (known := self._trees.pop(oid, None)) is not None:
+                self._trees[oid] = known  # the last that is let go
+                return known
+        entries = _parse_tree(oid, *(answer or self.read_object(oid)))
+        with self._lock:
+            if oid not in self._trees:
+                self._trees[oid] = entries
+                self._tree_entries += len(entries)
+            while self._tree_entries > _MAX_TREE_ENTRIES and len(self._trees) > 1:
+                self._tree_entries -= len(self._trees.pop(next(iter(self._trees))))
         return entries
 
     def find_entry(self, tree: str, path: str) -> TreeEntry | None:
@@ -206,8 +217,8 @@ class ObjectReader:
         level = [oid]
         while level:
             unread = [one for one in dict.fromkeys(level) if one not in self._trees]
-            for one, (kind, content) in zip(unread, self.read_objects(unread), strict=True):
-                self._trees[one] = _parse_tree(one, kind, content)
+            for one, answer in zip(unread, self.read_objects(unread), strict=True):
+                self.read_tree(one, answer)
             below = (entry for one in dict.fromkeys(level) for entry in self.read_tree(one).values())
             level = [entry.oid for entry in below if entry.mode in FOLDER_MODES]
 
@@ -226,22 +237,18 @@ class ObjectReader:
             return False
         return True
 
-    def forget_trees(self, *, only_many: bool = False) -> None:
-        """Drop the trees that are remembered, for a process that runs for long and reads ever new ones.
-
-        ``only_many``: only where they have more than 20,000 entries, which take some 5 MB.
-        """
-        if not only_many or sum(map(len, self._trees.values())) > _MAX_TREE_ENTRIES:
-            self._trees.clear()
-            with self._lock:
-                self._memory = _ObjectMemory()
+    def forget_objects(self) -> None:
+        """Drop what is remembered, for a process that has many repositories open."""
+        with self._lock:
+            self._trees, self._tree_entries = {}, 0
+            self._memory = _ObjectMemory()
 
     def close(self) -> None:
         """End the reading process, and let go of the packs, and of the trees: who holds a snapshot holds this."""
         with self._lock:
             self._stop_process()
             self._packs.close()
-            self._trees.clear()
+            self._trees, self._tree_entries = {}, 0
 
     def _send_ids(self, oids: Sequence[str]) -> None:
         if self._process is None:
@@ -318,7 +325,7 @@ def _parse_tree(oid: str, kind: str, content: bytes) -> dict[str, TreeEntry]:
     size = len(oid) // 2
     found = _TREE_ENTRY[size].findall(content) if _WHOLE_TREE[size].fullmatch(content) else []
     entries = {
-        raw.decode("utf-8", "surrogateescape"): TreeEntry(mode.decode("ascii"), child.hex())
+        raw.decode("utf-8", "surrogateescape"): TreeEntry(_MODE_TEXTS[mode], child.hex())
         for mode, raw, child in found
     }
     # Git sorts a folder as if its name ended in a slash.

@@ -75,7 +75,6 @@ class Repository:
         for long. Raises as ``open`` does."""
         self.branch = self._read_branch()
         self._refuse_unwritable(unborn=False)
-        self.objects.forget_trees(only_many=True)
         return self
 
     @classmethod

@@ -67,7 +67,7 @@ class WorkspaceView:
         head = self.repo.read_head()
         if head == self.head:
             return False
-        self.repo.objects.forget_trees()
+        self.repo.objects.forget_objects()
         self.head = head
         return True
 

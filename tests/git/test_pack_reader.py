@@ -50,7 +50,7 @@ def test_packs_that_come_and_go_are_noticed(grown: Path) -> None:
         head = repo.read_head()
         for options in ("-dq", "-adfq"):
             git(grown, "repack", options)
-            repo.objects.forget_trees()
+            repo.objects.forget_objects()
             assert repo.objects.read_object(head)[0] == "commit"
         assert repo.objects._process is None
 

@@ -276,6 +276,22 @@ def add_pack(work: Work, content: bytes) -> str:
     return oid
 
 
+def test_of_very_many_folders_some_are_remembered(work: Work) -> None:
+    """A check of the whole history reads several of each commit."""
+    with NewObjects(work.repo) as objects:
+        folders = [
+            objects.add_object("tree", b"".join(b"100644 %06d\0" % n + at.to_bytes(20, "big") for n in range(2_000)))
+            for at in range(60)
+        ]
+        objects.flush()
+    reader = work.repo.objects
+    for at, oid in enumerate([*folders, folders[0]]):
+        entries = reader.read_tree(oid)
+        assert len(entries) == 2_000 and entries["000007"].oid == f"{at % 60:040x}"
+        assert sum(map(len, reader._trees.values())) == reader._tree_entries <= 50_000
+    assert reader.read_tree(folders[0]) is entries, "what was read last is at hand"
+
+
 def test_few_large_packs_are_joined_once_they_outweigh_the_largest(work: Work) -> None:
     noise = random.Random(1)
     work.git("gc", "-q")

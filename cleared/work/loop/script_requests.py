@@ -35,7 +35,7 @@ class ScriptRequests:
             head = self._repo.read_head()
             if head == cursor:
                 return [], cursor
-            self._repo.objects.forget_trees()
+            self._repo.objects.forget_objects()
             requests = read_job_requests(self._host, self._repo, head, cursor, self._host.clock.now())
             taken = set(self._read_keys()) if requests else set()
             return [request for request in requests if request.key not in taken], head
