@@ -51,6 +51,8 @@ class AccountFacts(Struct):
     """(amount, entry, id of the posted bank line or empty), in time."""
     timing: BankTiming = field(default_factory=BankTiming)
     has_lines: bool = False
+    first_line: date | None = None
+    """The day of the first line that the bank has posted."""
 
     def balance_on(self, day: date) -> Decimal:
         """What the books say the account held at the end of a day."""
@@ -92,6 +94,8 @@ class AccountFacts(Struct):
             return None
         standing = (e.date for _, e, _ in self.legs if e.status != "voided" and REVERSES not in e.tags)
         begins = min(standing, default=self.legs[0][1].date if self.legs else date.max)
+        # A decision may have moved the first row to a later day, or taken it out: the bank has it where it had it.
+        begins = min(begins, self.first_line or begins)
         if not self.stated or self.stated[0].day < begins:
             return None
         if self.find_foreign_row() is not None:
@@ -168,6 +172,7 @@ def read_account_facts(
     agreed = () if is_shared else (x for x in bank.agreed_balances if x.account == account and x.state == AGREED)
     known_days = {each.day for each in by_files}
     by_persons = [StatedBalance(each.day, each.amount) for each in agreed if each.day not in known_days]
+    facts.first_line = min((line.posted_date for line in posted), default=None)
     facts.stated = sorted([*by_files, *by_persons], key=lambda each: each.day)
     has_foreign = any(line.state == "foreign" and line.amount for line in lines)
     facts.began = find_stated_beginning(posted, bank, names[0], has_foreign=has_foreign) if len(names) == 1 else None

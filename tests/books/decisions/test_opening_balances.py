@@ -272,3 +272,29 @@ def test_what_is_booked_by_hand_beside_its_row_is_no_part_of_the_opening(
         told = ws("reconcile", "1010", "--date", "2025-01-20", "--balance", "919.00", "--dry-run")
         assert told.code == 1 and "Rent January" in told.out and "never came" not in told.out, told.out
         ws.ok("journal", "void", opening["entry_id"], "--reason", "once more")
+
+
+@pytest.mark.parametrize(
+    "decision",
+    [
+        ["queue", "correct", "2025-01-001", "--account", "5060", "--date", "2025-01-12"],
+        ["queue", "correct", "2025-01-001", "--account", "5060", "--date", "2025-02-12"],
+        ["queue", "reject", "2025-01-001", "--outcome", "suspense", "--reason", "not known yet"],
+        ["journal", "void", "2025-01-001", "--reason", "not known yet"],
+    ],
+)
+def test_what_becomes_of_the_first_row_moves_no_beginning(ws: Workspace, decision: list[str]) -> None:
+    """The bank has the row where it had it: what the account held before is told, and posted on the day before."""
+    rows = (("01/03/2025", "A", "-1.00", "999.00"), ("01/10/2025", "B", "-2.00", "997.00"))
+    ws.drop("january.csv", chase(*rows[:1]))
+    ws.run("ingest")
+    ws.drop("later.csv", chase(*rows))
+    ws.run("ingest")
+    ws.ok(*decision)
+    (opening,) = ws.json("journal", "open")["entries"]
+    (entry,) = [e for e in ws.json("journal", "list") if e["entry_id"] == opening]
+    assert (entry["date"], entry["amount"]) == ("2025-01-02", "1000.00")
+    moved = decision[1] == "correct"
+    done = ws("reconcile", "1010", "--date", "2025-01-10", "--balance", "997.00")
+    assert done.code == (0 if moved else 1) and "journal open" not in done.out
+    assert ws.json("check")["ok"]
