@@ -325,8 +325,7 @@ def _parse_tree(oid: str, kind: str, content: bytes) -> dict[str, TreeEntry]:
     size = len(oid) // 2
     found = _TREE_ENTRY[size].findall(content) if _WHOLE_TREE[size].fullmatch(content) else []
     entries = {
-        raw.decode("utf-8", "surrogateescape"): TreeEntry(_MODE_TEXTS[mode], child.hex())
-        for mode, raw, child in found
+        raw.decode("utf-8", "surrogateescape"): TreeEntry(_MODE_TEXTS[mode], child.hex()) for mode, raw, child in found
     }
     # Git sorts a folder as if its name ended in a slash.
     places = [raw + b"/" if mode in _FOLDER_BYTES else raw for mode, raw, _ in found]

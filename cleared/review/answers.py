@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import shlex
+from typing import Final
+
 from cleared.cards.card import Card
 from cleared.cards.kinds import QUESTION, kind_named
 from cleared.changes.decisions.decision_context import DecisionContext
@@ -13,6 +16,23 @@ def answer_choices(card: Card) -> dict[str, str]:
     if card.kind == QUESTION.name:
         return {str(c): "" for c in card.details.get("choices", ())}
     return dict(kind_named(card.kind).answers)
+
+
+_COMMANDS: Final = {
+    "confirm": "cleared queue approve CARD",
+    "correct": "cleared queue correct CARD --account …",
+    "reject": "cleared queue reject CARD --reason …",
+    "approve": "cleared agent approve P…",
+}
+"""What else can be done about a card (``CardKind.actions``) → the command."""
+
+
+def name_commands(card: Card) -> str:
+    """The commands that decide about a card, for a refusal of another one."""
+    commands = [_COMMANDS[verb] for verb in kind_named(card.kind).actions if verb in _COMMANDS]
+    if choices := answer_choices(card):
+        commands.append(f"cleared queue answer CARD {'|'.join(map(shlex.quote, choices))}")
+    return f"Say {' or '.join(commands or ['cleared queue show CARD'])}.".replace("CARD", card.id)
 
 
 def committed_questions(decision_context: DecisionContext) -> Questions:

@@ -26,7 +26,7 @@ from cleared.domains.installed_domains import load_domains
 from cleared.git import Snapshot
 from cleared.primitives.context import Context
 from cleared.review.action_request import CorrectionWish
-from cleared.review.answers import answer_choices, committed_questions, find_stopped_question
+from cleared.review.answers import answer_choices, committed_questions, find_stopped_question, name_commands
 from cleared.review.branch_merge import read_branch_files
 from cleared.review.last_act import LATER_TRAILER
 from cleared.review.record_review import (
@@ -251,8 +251,8 @@ def _answer_target(case: DecisionCase) -> str:
     card, choice, result = case.target.card, str(case.request["choice"]), case.result
     choices = answer_choices(card) if card is not None else {}
     if card is None or choice not in choices:
-        choice_list = ", ".join(choices) or "approve, correct or reject"
-        raise UsageError(f"{choice!r} is no answer to {case.target.name}", remedy=f"It takes: {choice_list}.")
+        remedy = "Decide it: cleared queue approve, correct or reject." if card is None else name_commands(card)
+        raise UsageError(f"{choice!r} is no answer to {case.target.name}", remedy=remedy)
     case.target.review.stage_answer(case)
     without = [str(path) for path in case.request.get("without", ())]
     if card.kind == BRANCH.name and choice == "merge":

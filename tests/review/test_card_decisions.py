@@ -90,7 +90,13 @@ def test_refuses_what_it_does_not_know(posted: Workspace) -> None:
         refused(posted("queue", "approve", ""), 2, "there is no card, entry or row")
         refused(posted("queue", "approve", "2025-01-002", "2025-01-099"), 2, "2025-01-099")
         refused(posted("queue", "correct", "zzzzzzzz", "--account", "5060"), 2, "there is no card")
-        refused(posted("queue", "answer", card(posted, "2025-01-004"), "seen"), 2, "approve, correct or reject")
+        refused(
+            posted("queue", "answer", card(posted, "2025-01-004"), "seen"),
+            2,
+            "queue approve",
+            "queue correct",
+            "reject",
+        )
 
 
 def test_an_ambiguous_beginning(posted: Workspace) -> None:
@@ -369,7 +375,11 @@ def test_suspense(posted: Workspace) -> None:
     name = held(posted)
     assert balances(posted)[1010] == Decimal("1450.90")
     with unchanged(posted):
-        refused(posted("queue", "answer", name, "different"), 2, "It takes: ignore")
+        refused(
+            posted("queue", "answer", name, "different"),
+            2,
+            f"cleared queue correct {name} --account … or cleared queue answer {name} ignore",
+        )
     posted.ok("queue", "answer", name, "ignore")
     assert card_ids(posted) == ["2025-01-002"]
     posted.in_order()
@@ -409,7 +419,7 @@ def test_answers_what_is_not_about_entries(ws: Workspace) -> None:
     kinds = {c["kind"]: c["id"] for c in ws.cards()}
     assert "failed_run" in kinds
     for name in kinds.values():
-        refused(ws("queue", "answer", name, "perhaps"), 2, "It takes: seen")
+        refused(ws("queue", "answer", name, "perhaps"), 2, f"Say cleared queue answer {name} seen")
         refused(ws("queue", "approve", name), 2, "is not about an entry", "seen")
         ws.ok("queue", "answer", name, "seen")
         refused(ws("queue", "answer", name, "seen"), 3, "is settled: seen")

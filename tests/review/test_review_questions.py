@@ -192,7 +192,7 @@ git_commit("agent: asked")
 def test_what_is_no_answer(ws: Workspace) -> None:
     card = waiting(ws)
     with unchanged(ws):
-        refused(ws("queue", "answer", card["id"], "5020"), 2, "It takes: 5010, 5060")
+        refused(ws("queue", "answer", card["id"], "5020"), 2, f"cleared queue answer {card['id']} 5010|5060")
         refused(ws("queue", "approve", card["id"]), 2, "not about an entry")
     answer(ws, "5010")
     with unchanged(ws):

@@ -31,8 +31,8 @@ from cleared.books.ledger.posting import post_entry
 from cleared.books.met_balances import move_by_correction
 from cleared.books.primitives.voiding import stage_line_card
 from cleared.books.staged_books import books_of
-from cleared.cards.kinds import PROPOSAL, kind_named
 from cleared.primitives.context import Context
+from cleared.review.answers import name_commands
 from cleared.review.record_review import CorrectedRecord, DecisionCase, Target
 
 OUTCOMES: Final = ("duplicate", "personal", "suspense")
@@ -197,9 +197,8 @@ def _post_held_line(case: DecisionCase, correction: Correction) -> str:
     """Post a held line as the entry that the person names."""
     context, card = case.context, case.target.card
     if card is None or card.kind != LINE.name:
-        raise UsageError(
-            f"{case.target.name} is not about an entry or a bank line", remedy="cleared queue answer ID CHOICE."
-        )
+        remedy = "Name its card: cleared queue list." if card is None else name_commands(card)
+        raise UsageError(f"{case.target.name} is not about an entry or a bank line", remedy=remedy)
     account_line = books_of(context).bank.find_line(str(card.details["line"]))
     if account_line is None:
         raise UsageError(f"the bank line of {card.id} is not known any more", remedy="cleared check.")
@@ -245,13 +244,8 @@ def _require_entry(target: Target) -> Entry:
     entry = entry_of(target)
     if entry is None:
         card = target.card
-        kind = card.kind if card else ""
-        remedy = (
-            "cleared agent approve P… decides about proposals."
-            if kind == PROPOSAL.name
-            else (f"cleared queue answer {target.name} {'|'.join(kind_named(kind).answers or ['seen'])}.")
+        kind, remedy = (
+            (card.kind, name_commands(card)) if card is not None else ("", "Name its card: cleared queue list.")
         )
-        if kind == LINE.name:
-            remedy = f"cleared queue correct {target.name} --account … posts it. Or, to leave it out: {remedy}"
         raise UsageError(f"{target.name} is not about an entry ({kind})", remedy=remedy)
     return entry

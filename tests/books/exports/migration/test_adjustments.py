@@ -142,3 +142,13 @@ def test_a_card_that_was_edited_by_hand_posts_nothing(ws: Workspace) -> None:
     refused(ws("queue", "approve", card), 3, "cannot be read", f"queue reject {card}")
     assert ws.entries() == []
     ws.ok("queue", "reject", card, "--reason", "damaged")
+
+
+def test_what_cannot_be_done_about_a_card_names_what_can(ws: Workspace) -> None:
+    card, _ = ws.json(*adjust(ws, CSV))["cards"]
+    ways = f"Say cleared queue approve {card} or cleared queue reject {card} --reason …."
+    with unchanged(ws):
+        refused(ws("queue", "correct", card, "--account", "5160"), 2, ways)
+        for word in ("seen", "correct"):
+            refused(ws("queue", "answer", card, word), 2, ways)
+    ws.ok("queue", "reject", card, "--reason", "as the refusal says")
