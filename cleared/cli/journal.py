@@ -8,6 +8,7 @@ from typing import Annotated, Any, Final, TextIO
 
 import typer
 
+from cleared.base import money
 from cleared.base.terminal import (
     count_noun,
     escape_text,
@@ -159,7 +160,8 @@ def add_journal_entry(
         print_json({"entry_id": entry.entry_id, "commit": posted.commit, "is_new": posted.is_new})
     else:
         what = "is posted" if posted.is_new else "is there already"
-        print_line(f"{entry.entry_id} {what}: {entry.amount} ({posted.commit[:10]}).")
+        amount = entry.amount.quantize(money.quantum(host.decimal_places))
+        print_line(f"{entry.entry_id} {what}: {money.format_amount(amount)} ({posted.commit[:10]}).")
     if not posted.is_new or any(account == OPENING_BALANCES for account, _ in legs):  # no bank reports those as a line
         return
     for bank in list_bank_accounts_of(host, legs):

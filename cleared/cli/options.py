@@ -96,11 +96,11 @@ def parse_leg(text: str, hint: str = "ACCOUNT=AMOUNT") -> tuple[int, Decimal]:
 
     account, _, amount = text.partition("=")
     try:
-        if "E" in amount.upper():  # 1E+3 is a number, and no way to write money
+        if "E" in amount.upper() or "_" in text:  # 1E+3 and 1_000 are numbers, and no way to write money
             raise ValueError
         return int(account), Decimal(amount)
     except (ValueError, InvalidOperation):
-        raise typer.BadParameter(f"{text!r} is not ACCOUNT=AMOUNT", param_hint=hint) from None
+        raise typer.BadParameter(f"{text!r} is not ACCOUNT=AMOUNT, such as 5060=1250.00", param_hint=hint) from None
 
 
 def parse_payload(text: str) -> Any:

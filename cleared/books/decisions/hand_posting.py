@@ -76,6 +76,12 @@ def add_entry_by_hand(
     tags = [_check_tag(host, tag) for tag in tags]
     for account, amount in lines:
         _check_amount(account, amount, journal_bounds(host.config))
+    if len(lines) > 1 and len({account for account, _ in lines}) == 1:
+        raise UsageError(
+            f"all lines are on account {lines[0][0]}",
+            place=Place(field="lines"),
+            remedy="An entry moves an amount from one account to another.",
+        )
     legs = [make_leg(account, amount) for account, amount in lines]
     texts = {"counterparty": counterparty, "tags": ";".join(tags), "notes": note}
     posted: list[Entry] = []

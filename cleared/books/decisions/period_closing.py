@@ -53,7 +53,8 @@ def close_period(
         closed = books.periods.closed_through
         if closed is not None and through <= closed:
             raise PolicyError(
-                f"the books are closed through {closed} already", remedy="Reopen first: cleared period reopen DATE."
+                f"the books are closed through {closed} already",
+                remedy="To change something in it, reopen it: cleared period reopen DATE.",
             )
         if through >= context.today:
             raise PolicyError(f"{through} is not over yet", remedy="Close a period after its last day.")

@@ -33,6 +33,8 @@ REFUSED = {
     "fractions of a cent": (["2025-01-31", "x", "5220=0.001", "1590=-0.001"], 2, "no amount of money"),
     "not a number": (["2025-01-31", "x", "5220=nan", "1590=-1"], 2, "no amount of money"),
     "a year that is mistyped": (["2099-01-31", "x", "5220=1", "1590=-1"], 2, "more than a year ahead"),
+    "an account against itself": (["2025-01-31", "x", "5220=1", "5220=-1"], 2, "all lines are on account 5220"),
+    "an underline": (["2025-01-31", "x", "5220=1_000", "1590=-1_000"], 2, "such as 5060=1250.00"),
     "no day": (["January", "x", "5220=1", "1590=-1"], 2, "is not a day"),
     "no text": (["2025-01-31", " ", "5220=1", "1590=-1"], 2, "description"),
     "no amount": (["2025-01-31", "x", "5220", "1590=-1"], 2, "is not ACCOUNT=AMOUNT"),
