@@ -14,6 +14,7 @@ from msgspec import Struct
 from cleared.base.clock import format_iso
 from cleared.base.errors import Place, PolicyError, UsageError
 from cleared.base.safe_files import read_stable
+from cleared.base.short_text import list_first
 from cleared.base.terminal import count_noun
 from cleared.books.card_kinds import BALANCE_GAP, ENTRY, LINE, NEAR_MATCH, REVISION
 from cleared.books.decisions import book_subjects
@@ -129,13 +130,17 @@ class ImportUndoing:
         self.bank = books_of(self.context).bank
         self.sources = self._find_sources(name, digest)
         self.records = [r for r in self.bank.imports if (r.file_sha256, r.account) in self.sources]
+        self.runs = {r.run for r in self.records}
         if not self.records:
             last = [u for u in self.bank.undone_imports if (u.file_sha256, u.account) in self.sources][-1]
+            stays = [entry.entry_id for entry in self._find_entries(self._find_lines()[0])]
             raise PolicyError(
-                f"the import of {name} was undone on {last.at[:10]} by {last.by}",
-                remedy="Put the file into import/ to import it again.",
+                f"the import of {name} was undone on {last.at[:10]} by {last.by}"
+                + (f", but for what people had decided: {list_first(stays, _MAX_LISTED)}" if stays else ""),
+                remedy=f"To take that back, too: cleared journal void {stays[0]} --reason …."
+                if stays
+                else "Put the file into import/ to import it again.",
             )
-        self.runs = {r.run for r in self.records}
         self.replaced = self._find_replaced()
 
     def _find_sources(self, name: str, digest: str) -> set[Source]:

@@ -203,3 +203,15 @@ def test_b28_the_books_are_those_of_the_imports_that_stand(
         books = trial_balance(ws)
         assert alone.setdefault(frozenset(standing), books) == books
         assert ws.json("check")["ok"]
+
+
+def test_what_a_revert_has_left_standing_is_named_with_the_way_to_take_it_back(ws: Workspace) -> None:
+    import_file(ws, "january.csv")
+    ws.ok("queue", "correct", "2025-01-002", "--account", "5070")
+    ws.ok("revert", "january.csv", "--reason", "the wrong account", "--yes")
+    with unchanged(ws):
+        done = ws("import", "undo", "january.csv", "--reason", "the rest", "--despite", "all of it")
+        refused(done, 3, "but for what people had decided: 2025-01-002", "cleared journal void 2025-01-002")
+    ws.ok("journal", "void", "2025-01-002", "--reason", "the rest")
+    assert trial_balance(ws) == {}
+    ws.in_order()
