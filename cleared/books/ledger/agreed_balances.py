@@ -137,7 +137,8 @@ class AgreementCheck(Struct, eq=False):
             f"was reconciled on {day} by {agreed.by}" if agreed.state == AGREED else f"agreed on {day} with {agreed.by}"
         )
         booked, expected = self.balances.balance_on(account, day), self.expected_balance(agreed)
-        due = f"; {money.format_amount(expected)} without what waits or is booked on other days"
+        elsewhere = money.format_amount(agreed.amount - expected)
+        due = f"; {elsewhere} of it waits or is booked on other days: {money.format_amount(expected)} without that"
         return Violation(
             "reconciled",
             f"{account} {how} ({stated}{due if expected != agreed.amount else ''}); "
