@@ -30,7 +30,7 @@ from cleared.books.importing.joined_files import is_reused_id
 from cleared.books.ledger.bank_lines import BankLine, normalise_description
 from cleared.books.ledger.bank_row import BankRow, Statement
 from cleared.books.ledger.chains import find_last_change
-from cleared.books.ledger.entry import BY_FILES, OPENING
+from cleared.books.ledger.entry import BY_FILES, MOVED_IN, OPENING
 from cleared.books.ledger.staged_bank_lines import NEAR_DAYS, BankBook
 from cleared.books.ledger.staged_journal import Books
 
@@ -104,42 +104,66 @@ def describe_reused_ids(file: ImportFile, bank: BankBook) -> Callable[[BankLine]
     return describe
 
 
-def find_beginning(file: ImportFile, books: Books) -> date | None:
-    """The last day that the account's opening balance has in it, as config.yaml says or as it is posted.
+class Beginning(Struct, frozen=True, order=True):
+    """The last day that an account's opening balance has in it, or books that were moved in."""
 
-    Not so one that came from the bank's files: an older file brings another, which ``cleared status`` says.
+    day: date
+    is_moved_in: bool = False
+
+
+def find_beginning(file: ImportFile, books: Books) -> Beginning | None:
+    """What of the account stood in the books before its files came: an opening balance, as config.yaml says or as it is
+    posted, or entries that were moved in.
+
+    Not so an opening balance that came from the bank's files: an older file brings another, which ``cleared status``
+    says.
     """
     account, first = file.account, min((line.posted_date for line in file.new), default=date.max)
-    days = [account.opening.date] if account.opening is not None else []
+    found = [Beginning(account.opening.date)] if account.opening is not None else []
     for year, month in [key for key in books.list_months() if key >= (first.year, first.month)]:
         for entry in books.iter_entries(year, month):
-            if OPENING not in entry.tags or OPENING not in entry.tags.split(";"):
+            is_opening = OPENING in entry.tags and OPENING in entry.tags.split(";")
+            if entry.evidence == BY_FILES or not (is_opening or entry.status == MOVED_IN):
                 continue
-            if entry.status != "voided" and entry.evidence != BY_FILES:
+            if entry.status != "voided":
                 is_other = entry.reference.startswith("opening:") and entry.reference != f"opening:{account.id}"
                 if not is_other and account.ledger_account in [leg.account_id for leg in entry.legs]:
-                    days.append(entry.date)
-    return max(days, default=None)
+                    found.append(Beginning(entry.date, not is_opening))
+    return max(found, default=None)
 
 
-def describe_early_row(line: BankLine, begins: date | None) -> str | None:
-    """Why the line is held and what to do, where the opening balance of its account has it already."""
-    if begins is None or line.posted_date > begins or not line.amount:
+def describe_early_row(line: BankLine, begins: Beginning | None) -> str | None:
+    """Why the line is held and what to do, where its account had it before its files came."""
+    if begins is None or line.posted_date > begins.day or not line.amount:
         return None
+    if begins.is_moved_in:
+        return (
+            f"the books that were moved in have this account through {begins.day}: answer this with ignore. Where they "
+            "do not have this row, cleared queue correct posts it"
+        )
     return (
-        f"the account's opening balance of {begins} has it already: answer this with ignore. Where the account is to "
-        "begin earlier, correct and approve its opening in config.yaml, cleared journal void the opening balance and "
-        "say cleared journal open, then cleared queue correct posts this"
+        f"the account's opening balance of {begins.day} has it already: answer this with ignore. Where the account is "
+        "to begin earlier, correct and approve its opening in config.yaml, cleared journal void the opening balance "
+        "and say cleared journal open, then cleared queue correct posts this"
     )
 
 
 def refuse_early_file(shown: str, file: ImportFile, books: Books) -> None:
-    """Raises ``PrimitiveError`` where so many of its rows are before the account's opening balance."""
+    """Raises ``PrimitiveError`` where the account had so many of its rows before."""
     begins = find_beginning(file, books)
+    if begins is None:
+        return
     early = [line for line in check_deadline(file.new) if describe_early_row(line, begins) is not None]
     if len(early) > MAX_LATE_ROWS:
+        if begins.is_moved_in:
+            raise PrimitiveError(
+                f"the books that were moved in have {file.account.id} through {begins.day}, and with it {len(early)} "
+                "rows of the file",
+                place=Place(shown, line=early[0].row, field="date"),
+                remedy="Leave them out of the file: they would be posted a second time.",
+            )
         raise PrimitiveError(
-            f"the opening balance of {file.account.id} on {begins} has {len(early)} rows of it already",
+            f"the opening balance of {file.account.id} on {begins.day} has {len(early)} rows of it already",
             place=Place(shown, line=early[0].row, field="date"),
             remedy="Leave them out of the file. Or let the account begin before them: cleared journal void the opening "
             f"balance, correct bank_accounts.{file.account.id}.opening in config.yaml, and cleared config approve.",

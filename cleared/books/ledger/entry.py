@@ -55,7 +55,9 @@ TRANSITIONS: Final = {
     "user-corrected": frozenset({"voided"}),
     "voided": frozenset[str](),
 }
-HUMAN_STATUSES: Final = frozenset({"user-confirmed", "user-corrected", "bootstrap-confirmed"})
+MOVED_IN: Final = "bootstrap-confirmed"
+"""The status of opening balances, and of entries that books had before they were moved in."""
+HUMAN_STATUSES: Final = frozenset({"user-confirmed", "user-corrected", MOVED_IN})
 """Only a person's decision sets these; a script cannot."""
 
 KIND: Final = "@kind="

@@ -153,7 +153,7 @@ def test_a_revised_row_that_is_held_as_its_day_is_closed_is_asked_about(ws: Work
     assert checking(ws) == "-24.00"
     ws.ok("queue", "answer", str(revision(ws)["id"]), "replace")
     (held,) = (card for card in ws.cards() if card["kind"] == "line")
-    refused(ws("queue", "approve", str(held["id"])), 2, "queue correct", "to leave it out", "ignore")
+    refused(ws("queue", "approve", str(held["id"])), 2, "queue correct", "queue answer", "ignore")
     ws.ok("queue", "correct", str(held["id"]), "--account", "5070")
     assert checking(ws) == "-27.50"
     ws.in_order()

@@ -189,6 +189,43 @@ def test_history_before_a_day_becomes_opening_balances(ws: Workspace) -> None:
     ws.in_order()
 
 
+MOVED = (
+    "2025-01-03 STAPLES\n  Expenses:5060  38.97 USD\n  Assets:1010\n\n"
+    "2025-01-20 BRIGHT LABS\n  Assets:1010  2500.00 USD\n  Income:4010\n"
+)
+
+
+def test_rows_of_the_bank_that_were_moved_in_wait_and_count_once(ws: Workspace) -> None:
+    ws.ok("start-from", put(ws, "books.journal", MOVED))
+    moved = balances(ws)
+    ws.drop(
+        "january.csv",
+        chase(
+            ("01/03/2025", "STAPLES 00112233", "-38.97", "961.03"),
+            ("01/20/2025", "BRIGHT LABS CONSULTING", "2500.00", "3461.03"),
+            ("01/21/2025", "COFFEE", "-4.50", "3456.53"),
+        ),
+    )
+    ws.run("ingest")
+    waiting = [card["title"] for card in ws.cards() if card["kind"] == "line"]
+    assert len(waiting) == 2 and all("were moved in have this account through 2025-01-20" in each for each in waiting)
+    assert balances(ws) == moved | {1010: "2456.53", 5030: "4.50"}, "the row of the day after is booked"
+    for card in [card["id"] for card in ws.cards() if card["kind"] == "line"]:
+        ws.ok("queue", "answer", card, "ignore")
+    ws.ok("journal", "open")
+    ws.ok("reconcile", "1010", "--date", "2025-01-21", "--balance", "3456.53")
+    ws.in_order()
+
+
+def test_a_file_of_which_most_was_moved_in_is_refused(ws: Workspace) -> None:
+    ws.ok("start-from", put(ws, "books.journal", MOVED))
+    rows = [("01/04/2025", f"SHOP {n}", "-1.00", f"{100 - n}.00") for n in range(21)]
+    ws.drop("january.csv", chase(*rows))
+    ws.run("ingest")
+    assert "have checking through 2025-01-20, and with it 21 rows of the file" in str(ws.cards())
+    ws.in_order()
+
+
 @pytest.mark.parametrize("format", ["hledger", "beancount"])
 def test_an_export_moves_in_with_the_same_balances(
     posted: Workspace, tmp_path: Path, starting_point: Path, format: str
