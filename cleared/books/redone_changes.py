@@ -14,6 +14,7 @@ from typing import Final, NamedTuple
 
 from cleared.base.csv_text import read_records
 from cleared.base.file_source import FileSource
+from cleared.books.decisions.hand_posting import require_same_posting
 from cleared.books.ledger.agreed_balances import parse_agreed_balances
 from cleared.books.ledger.bank_lines import (
     DUPLICATE_COLUMNS,
@@ -35,7 +36,7 @@ from cleared.books.ledger.periods import Periods, parse_periods
 from cleared.books.ledger.staged_bank_lines import RELEASED
 from cleared.books.ledger.staged_journal import Books
 from cleared.books.staged_books import StagedBooks, books_of, open_books
-from cleared.domains.renamed_records import RenamedRecords, WorkConflict
+from cleared.domains.renamed_records import KeyedRecord, RenamedRecords, WorkConflict
 from cleared.primitives.context import Context
 
 _Match = tuple[str, str, Decimal]
@@ -91,6 +92,7 @@ class _Month(NamedTuple):
 class _Redone:
     def __init__(self, staged: StagedBooks, before: FileSource, after: FileSource, renamed: RenamedRecords) -> None:
         self._books, self._bank, self._before, self._after = staged.books, staged.bank, before, after
+        self._layout = staged.layout
         self._renamed = renamed
         self._known_lines: set[str] = set()
         """Lines that others have brought, too."""
@@ -182,6 +184,8 @@ class _Redone:
 
     def _find_double(self, entry: Entry, matches: Sequence[_Match]) -> str | None:
         """The entry by which others have booked what this one books."""
+        if self._renamed.keyed is not None:
+            return self._find_keyed(entry, self._renamed.keyed)
         if self.is_decision or (not matches and self._renamed.is_repeated):
             return self._find_same(entry)
         lines = dict.fromkeys(line_id for line_id, _, _ in matches)
@@ -226,6 +230,17 @@ class _Redone:
                 return each.entry_id
         why = "decided otherwise there" if self.is_decision else "others have had its event"
         raise WorkConflict(f"{why}: they have not posted {entry.entry_id} {entry.description[:60]}")
+
+    def _find_keyed(self, entry: Entry, keyed: KeyedRecord) -> str:
+        """The entry that others have posted with the same key. Raises ``PolicyError`` where it is not the same entry,
+        as both were posted."""
+        books, _ = open_books(self._layout, keyed.files)
+        posted = books.find_entry(keyed.record)
+        if posted is None:
+            raise WorkConflict(f"what others have made with the key {keyed.key} is no entry")
+        names = ("date", "description", "legs", "counterparty", "tags", "notes")
+        require_same_posting(posted, keyed.key, {name: getattr(entry, name) for name in names})
+        return posted.entry_id
 
     def _change_entry(self, was: Entry, wanted: Entry) -> None:
         name = self._renamed.find(was.entry_id)

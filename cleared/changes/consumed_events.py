@@ -38,10 +38,12 @@ FAILED: Final = "failed"
 """``Outcome:`` of an attempt without a commit of its own: it waits for an answer, or it failed."""
 WENT_ON: Final = "Went-On"
 """The trailer of a run's commit with the questions that the run continued from, or asked again. Each is used once."""
-KEY_TRAILER: Final = "Key"
+KEY_TRAILER: Final = "Once"
 """The trailer of a decision that is made once: the key that whoever asked for it has given."""
+_OLD_KEY_TRAILER: Final = "Key"
+"""What earlier versions called it: in a commit that is the trailer of who has signed, which no attestation has."""
 INDEX: Final = "consumed.db"
-_VERSION: Final = 5
+_VERSION: Final = 6
 _WORTH: Final = 16
 """Lines that came since, from which on they are written."""
 _SCHEMA: Final = """
@@ -79,6 +81,11 @@ def find_keyed_decision(host: Host, repo: Repository, snapshot: Snapshot, key: s
     with _open_index(host, repo, snapshot) as db:
         row = db.execute("SELECT run FROM acts WHERE agent='' AND kind=? AND key=?", (KEY_TRAILER, key)).fetchone()
     return str(row[0]) if row is not None else None
+
+
+def read_decision_key(trailers: Mapping[str, str]) -> str:
+    """The key with which a decision was made, by the trailers in its attestation; empty where it has none."""
+    return trailers.get(KEY_TRAILER) or trailers.get(_OLD_KEY_TRAILER, "")
 
 
 def attempted_keys(host: Host, repo: Repository, snapshot: Snapshot, agent: str) -> set[str]:
@@ -238,7 +245,7 @@ def _add_attestation(db: sqlite3.Connection, said: Attestation) -> None:
     trailers = said.trailers
     event, agent = trailers.get("Event") or trailers.get("Attempt"), trailers.get("Agent")
     if agent is None or event is None:
-        key = trailers.get(KEY_TRAILER, "")
+        key = read_decision_key(trailers)
         kind, outcome = KEY_TRAILER if key else "", "decision"
     else:
         kind, _, key = event.partition(" ")

@@ -7,7 +7,10 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from string import ascii_lowercase
 from typing import Any, Final
 
+from msgspec import Struct
+
 from cleared.base.errors import PolicyError
+from cleared.base.file_source import FileSource
 
 _NUMBER: Final = re.compile(r"[0-9]+$", re.ASCII)
 _WORD: Final = re.compile(r"[A-Za-z0-9]+(?:-[A-Za-z0-9]+)*", re.ASCII)
@@ -16,6 +19,14 @@ _WORD: Final = re.compile(r"[A-Za-z0-9]+(?:-[A-Za-z0-9]+)*", re.ASCII)
 
 class WorkConflict(PolicyError):
     """What was done cannot be done again on top of what others did: it would mean something else."""
+
+
+class KeyedRecord(Struct, frozen=True):
+    """What others have made with the same key: the ``record``, in the files of the commit that made it."""
+
+    key: str
+    record: str
+    files: FileSource
 
 
 class RenamedRecords:
@@ -33,6 +44,8 @@ class RenamedRecords:
         self.is_repeated = False
         """Whether others have had what made this, too, such as a run for the same event: what is not its alone, as
         the rows of a file are, is theirs."""
+        self.keyed: KeyedRecord | None = None
+        """Where it is a decision that is made once, and others have made it."""
 
     def copy(self) -> RenamedRecords:
         """The same, to be added to by itself."""

@@ -104,9 +104,9 @@ def list_merges(root: Path) -> list[CommitInfo]:
     return read_log(root, only_merges=True)
 
 
-def find_by_trailer(root: Path, key: str, value: str) -> list[CommitInfo]:
-    """The commits of HEAD that have the trailer ``key: value``, newest first."""
-    commits = read_log(root, None, None, grep=f"{key}: {value}")
+def find_by_trailer(root: Path, key: str, value: str, rev: str = "HEAD") -> list[CommitInfo]:
+    """The commits of HEAD (or of the commit ``rev``) that have the trailer ``key: value``, newest first."""
+    commits = read_log(root, None, None, grep=f"{key}: {value}", rev=rev)
     return [commit for commit in commits if value in commit.trailers.get(key, "").split("\n")]
 
 

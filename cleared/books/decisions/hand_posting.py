@@ -16,8 +16,7 @@ from cleared.books.decisions import book_subjects
 from cleared.books.ledger.corrections import make_leg
 from cleared.books.ledger.entry import Bounds, Entry, find_amount_fault
 from cleared.books.staged_books import books_of, journal_bounds, ledger_accounts, open_books
-from cleared.changes.audit.commit_origins import CommitOrigins
-from cleared.changes.consumed_events import KEY_TRAILER, find_keyed_decision
+from cleared.changes.consumed_events import KEY_TRAILER
 from cleared.changes.decisions.decision_context import (
     UNDO_TRAILER,
     Decision,
@@ -25,14 +24,14 @@ from cleared.changes.decisions.decision_context import (
     commit_decision,
     require_commit,
 )
+from cleared.changes.decisions.keyed_decisions import OTHER_KEY, find_keyed_commit
 from cleared.changes.host import Host
 from cleared.changes.record_sources import CommittedSource
-from cleared.git import Snapshot, history
+from cleared.git import Snapshot
 from cleared.trust.person_only import refuse_in_job
 
 MAX_TEXT: Final = 500
 """Characters of a description, a name or a note."""
-_OTHER_KEY: Final = "Give another entry another key."
 _MOST_AHEAD: Final = timedelta(days=366)
 """How long after today an entry may be dated: a later one is a year mistyped, and would be missed in each report."""
 
@@ -98,7 +97,9 @@ def add_entry_by_hand(
         if refuse is not None:
             refuse(decision_context)
         if earlier := _find_posting(decision_context, key):
-            _require_same(earlier.entry, key, {"date": day, "description": description, "legs": tuple(legs), **texts})
+            require_same_posting(
+                earlier.entry, key, {"date": day, "description": description, "legs": tuple(legs), **texts}
+            )
             known.append(earlier)
             return None
         entry = books_of(context).books.add_entry(
@@ -125,32 +126,27 @@ def _find_posting(decision_context: DecisionContext, key: str) -> HandPosting | 
     """The entry that was posted with this key, as it was posted. Raises ``PolicyError`` where it was taken back since,
     or cannot be found."""
     host, repo = decision_context.host, decision_context.repo
-    decision = find_keyed_decision(host, repo, decision_context.snapshot, key) if key else None
-    if decision is None:
+    commit = find_keyed_commit(host, repo, decision_context.snapshot, key) if key else None
+    if commit is None:
         return None
-    origins = CommitOrigins(host, repo, decision_context.snapshot)
-    for found in history.find_by_trailer(host.root, "Decision", decision):
-        commit = history.read_commit(host.root, found.id)
-        if not origins.is_ours(commit):
-            continue  # whoever can push claims to be a decision
-        entry_id = commit.trailers.get(UNDO_TRAILER, "")
-        now = books_of(decision_context.context).books.find_entry(entry_id)
-        if now is not None and now.status == "voided":
-            raise PolicyError(f"the entry with the key {key} was {entry_id}, and it was taken back", remedy=_OTHER_KEY)
-        books, _ = open_books(host.layout, CommittedSource(Snapshot(repo, commit.id)))
-        if (entry := books.find_entry(entry_id)) is not None:
-            return HandPosting(entry, commit.id, is_new=False)
-    raise PolicyError(f"an entry was posted with the key {key}, and is not in this history", remedy=_OTHER_KEY)
+    entry_id = commit.trailers.get(UNDO_TRAILER, "")
+    now = books_of(decision_context.context).books.find_entry(entry_id)
+    if now is not None and now.status == "voided":
+        raise PolicyError(f"the entry with the key {key} was {entry_id}, and it was taken back", remedy=OTHER_KEY)
+    books, _ = open_books(host.layout, CommittedSource(Snapshot(repo, commit.id)))
+    if (entry := books.find_entry(entry_id)) is None:
+        raise PolicyError(f"the entry with the key {key} is not in the commit {commit.short}", remedy=OTHER_KEY)
+    return HandPosting(entry, commit.id, is_new=False)
 
 
-def _require_same(entry: Entry, key: str, wanted: Mapping[str, object]) -> None:
+def require_same_posting(entry: Entry, key: str, wanted: Mapping[str, object]) -> None:
     """Raises ``PolicyError`` where the entry is not what is to be posted."""
     others = [name for name, value in wanted.items() if getattr(entry, name) != value]
     if others:
         raise PolicyError(
             f"the entry with the key {key} is {entry.entry_id}, and differs in its {', '.join(others)}; "
             "nothing was posted",
-            remedy=f"{_OTHER_KEY} Or correct that one: cleared queue correct {entry.entry_id}.",
+            remedy=f"{OTHER_KEY} Or correct that one: cleared queue correct {entry.entry_id}.",
         )
 
 

@@ -29,6 +29,7 @@ from cleared.changes import agent_log, commit_messages, consumed_events, draft
 from cleared.changes.change_digests import is_attestation
 from cleared.changes.decisions.authorization import AGREEMENT_TRAILER, find_authorization
 from cleared.changes.decisions.decision_context import UNDO_TRAILER
+from cleared.changes.decisions.keyed_decisions import find_keyed_record
 from cleared.changes.host import Host
 from cleared.changes.record_sources import CommittedSource
 from cleared.changes.session import make_context, new_run_id
@@ -143,6 +144,9 @@ class WorkRedoing:
         self.renamed.is_repeated = key != "" and consumed_events.is_consumed(
             self._host, self._repo, self.snapshot, agent, key, asking=False
         )
+        if once := consumed_events.read_decision_key(trailers):
+            self.renamed.keyed = find_keyed_record(self._host, self._repo, self.snapshot, once)
+            self.renamed.is_repeated = self.renamed.keyed is not None
         context = self._make_context(step, agent, trailers)
         before, after = CommittedSource(step.before), CommittedSource(step.after)
         handled: set[str] = set()
@@ -209,6 +213,8 @@ class WorkRedoing:
         assert step.said is not None
         by = step.said.trailers.get("By", "")
         right = find_authorization(self._host, self.snapshot, step.said.made_by, by, person=True)
+        if not right.rules.is_restricted:
+            raise WorkConflict("it was signed, and nobody is named as a reviewer there: decide it again, on top")
         if right.reviewer_key.public != step.signing_key:
             raise WorkConflict("it was signed with another key, such as a passkey's: decide it again, on top")
         return right.make_signature_trailers

@@ -19,7 +19,7 @@ from cleared.domains.renamed_records import WorkConflict
 from cleared.git import Repository, Snapshot, parse_parents
 from cleared.git.commit_text import parse_trailers
 from cleared.trust.keys import run_public_key
-from cleared.trust.reviewers import KEY
+from cleared.trust.reviewers import KEY, SIGNATURE
 
 _MOST: Final = 5_000
 _BY_COMMIT: Final = ("Origin", "Emits", "Resolves", "Depth")
@@ -68,7 +68,8 @@ class Step(Struct, frozen=True):
     @property
     def signing_key(self) -> str:
         """The key with which a reviewer has signed it; empty where nobody has."""
-        return parse_trailers(self.message).get(KEY, "")
+        trailers = parse_trailers(self.message)
+        return trailers.get(KEY, "") if SIGNATURE in trailers else ""
 
     def list_trailers(self) -> list[tuple[str, str]]:
         """Those that say what it was."""
