@@ -33,7 +33,7 @@ from cleared.books.ledger.chains import list_links
 from cleared.books.ledger.chart import OPENING_BALANCES
 from cleared.books.ledger.entry import AMENDABLE, OPENING, Entry, entry_of_leg
 from cleared.books.ledger.periods import Periods, parse_periods
-from cleared.books.ledger.staged_bank_lines import RELEASED
+from cleared.books.ledger.staged_bank_lines import RELEASED, BankBook
 from cleared.books.ledger.staged_journal import Books
 from cleared.books.staged_books import StagedBooks, books_of, open_books
 from cleared.domains.renamed_records import KeyedRecord, RenamedRecords, WorkConflict
@@ -47,9 +47,9 @@ _ABOUT: Final = re.compile(r"(?P<act>Void|Correct) (?P<entry>[0-9-]+): ")
 def redo_changes(context: Context, before: FileSource, after: FileSource, renamed: RenamedRecords) -> Collection[str]:
     """See ``Domain.redo``."""
     staged = books_of(context)
-    old, _ = open_books(staged.layout, before)
-    new, _ = open_books(staged.layout, after)
-    redone = _Redone(staged, before, after, renamed)
+    old, had = open_books(staged.layout, before)
+    new, has = open_books(staged.layout, after)
+    redone = _Redone(staged, had, before, after, renamed)
     months = [
         _Month(path, *(each.committed_month(*key).entries for each in (old, new)))
         for key in new.list_months()
@@ -62,6 +62,7 @@ def redo_changes(context: Context, before: FileSource, after: FileSource, rename
     if context.event["kind"] == "decision" and redone.is_decided(months):
         redone.is_decision = renamed.is_repeated = True
     redone.add_lines()
+    redone.bring_lines_anew(has)
     matches = redone.list_new_matches()
     for line_id, _, amount in (each for found in matches.values() for each in found):
         redone.net[line_id] += amount
@@ -90,9 +91,11 @@ class _Month(NamedTuple):
 
 
 class _Redone:
-    def __init__(self, staged: StagedBooks, before: FileSource, after: FileSource, renamed: RenamedRecords) -> None:
+    def __init__(
+        self, staged: StagedBooks, had: BankBook, before: FileSource, after: FileSource, renamed: RenamedRecords
+    ) -> None:
         self._books, self._bank, self._before, self._after = staged.books, staged.bank, before, after
-        self._layout = staged.layout
+        self._layout, self._had = staged.layout, had
         self._renamed = renamed
         self._known_lines: set[str] = set()
         """Lines that others have brought, too."""
@@ -144,6 +147,16 @@ class _Redone:
                         self._bank.new_duplicates.append((line.file_sha256, line.row, line.line_id, "", ""))
         records: Sequence[ImportRecord] = parse_imports(self._cut(self._bank.paths.imports), self._bank.paths.imports)
         self._bank.new_imports += [each for each in records if (each.file_sha256, each.account) not in known]
+
+    def bring_lines_anew(self, has: BankBook) -> None:
+        """Stage the lines that were taken back before it, and that it brought again: these are in no file anew. Where
+        others have brought such a line again, too, it is theirs."""
+        named = {line_id for _, _, line_id, *_ in self._read_new_duplicates()}
+        had = self._had.released_line_ids
+        brought = had & ((had - has.released_line_ids) | named)
+        for line_id in sorted(brought & self._bank.released_line_ids):
+            if (found := self._bank.find_line(line_id)) is not None:
+                self._bank.new_lines[line_id] = found
 
     def list_new_matches(self) -> dict[str, list[_Match]]:
         """What was matched to which lines, by the ids of the entries as they were here."""
@@ -284,7 +297,8 @@ class _Redone:
         had = parse_outcomes(self._before.read(paths.outcomes), paths.outcomes)
         for line_id, (outcome, reason) in parse_outcomes(self._cut(paths.outcomes), paths.outcomes).items():
             now = self._bank.find_outcome(line_id)
-            if now is not None and now.outcome == outcome:
+            is_back = outcome == RELEASED and line_id not in self._bank.released_line_ids  # after an earlier undoing
+            if now is not None and now.outcome == outcome and not is_back:
                 continue
             found = self._require_line(line_id)
             said_by = {found.file_sha256, *repeated.get(line_id, ())}
@@ -293,9 +307,7 @@ class _Redone:
             if now is not None and had.get(line_id, ("",))[0] != now.outcome:
                 raise WorkConflict(f"the bank line {line_id} was set aside there, too, in another way")
             self._bank.new_outcomes[line_id] = Outcome(outcome, reason)
-        data = self._cut(paths.duplicates)
-        rows = read_records(data, DUPLICATE_COLUMNS, optional=DUPLICATE_OPTIONAL) if data is not None else ()
-        for _, (file, number, line_id, note, bank_id) in rows:
+        for file, number, line_id, note, bank_id in self._read_new_duplicates():
             self._require_line(line_id)
             self._bank.new_duplicates.append((file, int(number), line_id, note, bank_id))
         known = {(each.file_sha256, each.account, each.run) for each in self._bank.undone_imports}
@@ -304,6 +316,12 @@ class _Redone:
         for each in parse_agreed_balances(self._cut(paths.reconciliations), paths.reconciliations):
             if (each.account, each.day, each.amount, each.state) not in stand:
                 self._bank.new_agreed.append(each)
+
+    def _read_new_duplicates(self) -> Iterator[Sequence[str]]:
+        """Rows of files of which it says that their lines were known, or had been taken back."""
+        data = self._cut(self._bank.paths.duplicates)
+        if data is not None:
+            yield from (row for _, row in read_records(data, DUPLICATE_COLUMNS, optional=DUPLICATE_OPTIONAL))
 
     def _require_line(self, line_id: str) -> BankLine:
         """Raises ``WorkConflict`` for a bank line whose import was left out, or taken back there."""
