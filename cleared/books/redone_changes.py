@@ -229,8 +229,10 @@ class _Redone:
         return f"{about['act']} {of}: {text[about.end() :] if found is None else found.description}"[:2000]
 
     def _is_brought(self, line_id: str) -> bool:
-        """Whether others have brought the line, too: in a file, or anew after it was taken back."""
-        return line_id in self._known_lines or self.net[line_id] * self._bank.posted_amount(line_id) > 0
+        """Whether others have brought the line, too: in a file, or anew after it was taken back. What was booked of it
+        before is in both."""
+        theirs = self._bank.posted_amount(line_id) - self._had.posted_amount(line_id)
+        return line_id in self._known_lines or self.net[line_id] * theirs > 0
 
     def _find_same(self, entry: Entry) -> str:
         """What the others' run for the same event, or their same decision, has posted. Raises ``WorkConflict`` where

@@ -156,3 +156,26 @@ def test_a_row_that_is_not_booked_yet_comes_again_in_another_file(ws: Workspace,
     assert not list_left_out(ws)
     assert list_waiting(ws) == ["CAKE"]
     ws.in_order()
+
+
+def test_a_part_of_a_line_is_booked_again_beside_the_other_one(ws: Workspace, tmp_path: Path) -> None:
+    """Its other part was booked in both clones already."""
+    ws.script(
+        'for f in importer_scan():\n    for t in importer_parse(f["name"]):\n        for part in ("2.00", "3.00"):\n'
+        '            journal_add_double(date=t["date"], description="part " + part, debit_account=5070,'
+        ' credit_account=1010, amount=part, reference=t["reference"], confidence=1, status="auto-confirmed",'
+        ' evidence="sure")\n    importer_mark_processed(f["name"])\ngit_commit("agent: parts")\n',
+        name="parts",
+    )
+    ws.drop("shop.csv", SHOP)
+    ws.run("parts")
+    ws, other, _ = follow(ws, tmp_path)
+    other.ok("journal", "add", "2025-02-05", "theirs", "5070=9", "1590=-9")
+    other.ok("sync")
+    (entry,) = [e["entry_id"] for e in ws.entries() if e["description"] == "part 3.00"]
+    ws.ok("journal", "void", entry, "--reason", "no")
+    ws.ok("queue", "undo")
+    assert not list_left_out(ws)
+    standing = [e["description"] for e in ws.entries() if e["status"] != "voided"]
+    assert sorted(standing) == ["part 2.00", "part 3.00", "theirs"]
+    ws.in_order()
