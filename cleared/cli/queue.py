@@ -312,7 +312,7 @@ def list_reviewers(json: JsonOption = False, workspace: WorkspaceOption = None) 
 def undo_decision(
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what it would take back.")] = False,
     older: Annotated[
-        bool, typer.Option("--older", help="Leave what was done since beside the books, such as a setting.")
+        bool, typer.Option("--older", help="Leave what came since beside the books, as a setting, or went by git.")
     ] = False,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Take it back without being asked.")] = False,
     json: JsonOption = False,
@@ -321,8 +321,8 @@ def undo_decision(
     """Take back the last act, whatever it was: a decision about the books, a card put off, an approval of a script.
 
     It names the act, and asks first where there is a terminal. An act that it does not take back is named, with the
-    command that does; nothing older is taken back instead. Can be repeated. Refused where it was pushed already, and
-    where a period was closed since.
+    command that does; so is one that git took back. Nothing older is taken back instead. Can be repeated. Refused where
+    it was pushed already, and where a period was closed since.
     """
     from cleared.review.undo import undo_decision as do
 

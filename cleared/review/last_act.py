@@ -11,6 +11,7 @@ from msgspec.structs import replace
 from cleared.base.errors import PolicyError
 from cleared.cards.card import Card
 from cleared.changes.audit.commit_origins import CommitOrigins
+from cleared.changes.audit.git_reverts import GitRevert, find_git_revert
 from cleared.changes.auto_resolve import RESOLVED_BY
 from cleared.changes.committed_cards import read_cards
 from cleared.changes.decisions.authorization import AGREES_TRAILER
@@ -34,6 +35,7 @@ _PROGRAMS: Final = frozenset({RESOLVED_BY, TIMEOUT_ACTOR, CHECK, IMPROVE})
 but a change that approved itself."""
 _LOOKS: Final = (2, 20, 2_000)
 """Commits that are looked at first, then, and at most: nearly always the newest one is it."""
+_BEFORE_IT: Final = "The decision before it: cleared queue undo --older."
 
 
 class LastAct(Struct, frozen=True):
@@ -45,7 +47,10 @@ class LastAct(Struct, frozen=True):
     rolled_back: str = ""
     """The script of an approval: undo rolls it back."""
     is_beside: bool = False
-    """Whether it stays where what was decided before it is taken back: it is about nothing in the records."""
+    """Whether it stays as it is where what was decided before it is taken back: it is about nothing in the records, or
+    git took it back."""
+    git_revert: GitRevert | None = None
+    """How git took it back: then there is nothing of it that undo could restore."""
     before: LastAct | None = None
     """That which was decided before it, then, for whoever shows it."""
 
@@ -66,8 +71,14 @@ class LastAct(Struct, frozen=True):
 
     def require_undoable(self, host: Host) -> None:
         """Raises ``PolicyError`` where undo does not take it back; nothing older is taken back instead."""
+        if self.git_revert is not None:
+            raise PolicyError(
+                f"the last decision was {self.commit.short} ({self.commit.subject}); that decision was "
+                f"{self.git_revert.outcome}",
+                remedy=" ".join(filter(None, (self.git_revert.remedy, _BEFORE_IT))),
+            )
         if self.remedy:
-            older = f"{self.remedy.rstrip('.')}. The decision before it: cleared queue undo --older."
+            older = f"{self.remedy.rstrip('.')}. {_BEFORE_IT}"
             raise PolicyError(
                 f"the last decision was {self.commit.short} ({self.commit.subject}), which is not taken back here",
                 remedy=older if self.is_beside else self.remedy,
@@ -82,46 +93,73 @@ class LastAct(Struct, frozen=True):
 def find_last_act(host: Host, snapshot: Snapshot, open_cards: Iterable[Card], *, older: bool = False) -> LastAct | None:
     """The newest act of a person in the history of a commit that was not taken back; None where there is none.
 
-    ``older``: the newest that undo can take back; what was done since beside the books, such as a setting, stays.
+    ``older``: the newest that undo can take back; what was done since beside the books, such as a setting, stays, and
+    what git took back is passed over.
     """
-    waiting = {card.id for card in open_cards if card.agreed}
-    undone: set[str] = set()
-    taken_back: set[tuple[str, str]] = set()
-    programs = _PROGRAMS.union(actor for domain in load_domains() for actor in domain.actors)
-    origins = CommitOrigins(host, snapshot.repo, snapshot)
+    repo, acts = snapshot.repo, _Acts(host, snapshot, open_cards)
     for commit in _iter_decisions(host, snapshot):
-        trailers = commit.trailers
-        if not origins.is_ours(commit):
-            continue  # anybody can write such trailers
-        undone |= set(trailers.get(UNDOES, "").split("\n"))
-        if trailers.get("Decision") in undone or UNDOES in trailers:
+        act = acts.find_act(commit)
+        if act is None or (act.is_beside and older):
             continue
+        reverted = find_git_revert(host, repo, snapshot, commit)
+        if reverted is None:
+            return act
+        if not older:
+            said = " ".join(filter(None, (f"It was {reverted.outcome}.", reverted.remedy)))
+            return LastAct(commit, said, is_beside=True, git_revert=reverted)
+    return None
+
+
+class _Acts:
+    """Which commits of a history, newest first, are acts that no later act has taken back."""
+
+    def __init__(self, host: Host, snapshot: Snapshot, open_cards: Iterable[Card]) -> None:
+        self._host, self._snapshot = host, snapshot
+        self._waiting = {card.id for card in open_cards if card.agreed}
+        self._undone: set[str] = set()
+        self._taken_back: set[tuple[str, str]] = set()
+        self._programs = _PROGRAMS.union(actor for domain in load_domains() for actor in domain.actors)
+        self._origins = CommitOrigins(host, snapshot.repo, snapshot)
+
+    def find_act(self, commit: history.CommitInfo) -> LastAct | None:
+        """The act that a commit is, where it stands; those after it were asked about before."""
+        trailers = commit.trailers
+        if not self._origins.is_ours(commit):
+            return None  # anybody can write such trailers
+        if UNDOES in trailers and not self._is_reverted(commit):  # else what it took back stands again
+            self._undone |= set(trailers[UNDOES].split("\n"))
+        if trailers.get("Decision") in self._undone or UNDOES in trailers:
+            return None
         # That the first of two had agreed is past, once the second has.
         if UNDO_TRAILER in trailers or LATER_TRAILER in trailers:
             return LastAct(commit)
-        if waiting & set(trailers.get(AGREES_TRAILER, "").split()):
+        if self._waiting & set(trailers.get(AGREES_TRAILER, "").split()):
             return LastAct(commit)
         way = find_way_back(commit.subject)
         if way is None or AGREES_TRAILER in trailers:
-            continue
-        if trailers.get("By") in programs and (trailers.get("By") != IMPROVE or way.kind != "version"):
-            continue  # but what approved itself is taken back as if a person had approved it
-        key = way.kind, way.name
-        if way.kind == "version":
-            key = way.kind, " ".join(_list_scripts(host, commit))
+            return None
+        by = trailers.get("By")
+        if by in self._programs and (by != IMPROVE or way.kind != "version"):
+            return None  # but what approved itself is taken back as if a person had approved it
+        scripts = _list_scripts(self._host, commit) if way.kind == "version" else []
+        key = way.kind, " ".join(scripts) if way.kind == "version" else way.name
         if not way.remedy:
-            taken_back.add(key)
-        elif key in taken_back:
-            taken_back.remove(key)
-        elif not _is_reversed(host, snapshot, commit, way):
-            scripts = _list_scripts(host, commit) if way.kind == "version" else []
-            if len(scripts) == 1:
-                return LastAct(commit, rolled_back=scripts[0])
-            if way.is_about_records:
-                return LastAct(commit, way.remedy)
-            if not older:
-                return LastAct(commit, way.remedy, is_beside=True)
-    return None
+            if not self._is_reverted(commit):
+                self._taken_back.add(key)
+            return None
+        if key in self._taken_back:
+            self._taken_back.remove(key)
+            return None
+        if _is_reversed(self._host, self._snapshot, commit, way):
+            return None
+        if len(scripts) == 1:
+            return LastAct(commit, rolled_back=scripts[0])
+        return LastAct(commit, way.remedy, is_beside=not way.is_about_records)
+
+    def _is_reverted(self, commit: history.CommitInfo) -> bool:
+        """Whether git took a commit back, so that it does not stand in the way of what was before it."""
+        reverted = find_git_revert(self._host, self._snapshot.repo, self._snapshot, commit)
+        return reverted is not None and reverted.is_whole
 
 
 def read_last_act(host: Host) -> LastAct | None:

@@ -125,6 +125,17 @@ def test_what_was_decided_before_a_setting_is_taken_back(server: Server, posted:
     posted.in_order()
 
 
+def test_what_was_decided_before_what_git_took_back_is_taken_back(server: Server, posted: Workspace) -> None:
+    """No button offers to take back a decision of which nothing is left."""
+    posted.ok("queue", "approve", "2025-01-002")
+    posted.ok("queue", "approve", "2025-01-004")
+    posted.git("revert", "--no-edit", "HEAD")
+    queue = server.get("/queue")
+    assert f"It was taken back already by git, in commit {posted.head()[:7]}." in queue.text
+    assert "Undo: confirm: 2025-01-002" in queue.text and "Undo: confirm: 2025-01-004" not in queue.text
+    assert "Taken back: 2025-01-002" in server.submit(queue, "/queue/undo").text
+
+
 def test_a_suggestion_is_taken_with_one_tap(server: Server, posted: Workspace) -> None:
     """What earlier decisions say stands on the card with its evidence; what is no account is refused."""
     posted.ok("queue", "correct", "2025-01-004", "--account", "5070")

@@ -16,6 +16,7 @@ from cleared.books.decisions import book_subjects
 from cleared.books.ledger.corrections import make_leg
 from cleared.books.ledger.entry import Bounds, Entry, find_amount_fault
 from cleared.books.staged_books import books_of, journal_bounds, ledger_accounts, open_books
+from cleared.changes.audit.git_reverts import find_git_revert
 from cleared.changes.consumed_events import KEY_TRAILER
 from cleared.changes.decisions.decision_context import (
     UNDO_TRAILER,
@@ -131,8 +132,10 @@ def _find_posting(decision_context: DecisionContext, key: str) -> HandPosting | 
         return None
     entry_id = commit.trailers.get(UNDO_TRAILER, "")
     now = books_of(decision_context.context).books.find_entry(entry_id)
-    if now is not None and now.status == "voided":
-        raise PolicyError(f"the entry with the key {key} was {entry_id}, and it was taken back", remedy=OTHER_KEY)
+    reverted = find_git_revert(host, repo, decision_context.snapshot, commit)
+    if reverted is not None or (now is not None and now.status == "voided"):
+        how = reverted.outcome if reverted is not None else "taken back"
+        raise PolicyError(f"the entry with the key {key} was {entry_id}, and it was {how}", remedy=OTHER_KEY)
     books, _ = open_books(host.layout, CommittedSource(Snapshot(repo, commit.id)))
     if (entry := books.find_entry(entry_id)) is None:
         raise PolicyError(f"the entry with the key {key} is not in the commit {commit.short}", remedy=OTHER_KEY)

@@ -20,6 +20,20 @@ def test_an_entry_is_written_and_taken_back(posted: Workspace) -> None:
     posted.in_order()
 
 
+def test_a_key_whose_entry_git_took_back_names_no_other_entry(posted: Workspace) -> None:
+    """Also where the line stays that attests the decision, since others came after it."""
+    words = ("journal", "add", "2025-01-31", "Depreciation", "5220=120.00", "1590=-120.00", "--key", "january")
+    posted.ok(*words)
+    keyed = posted.head()
+    posted.ok("journal", "add", "2025-02-28", "Depreciation", "5220=120.00", "1590=-120.00")
+    posted.git("revert", "--no-edit", keyed)
+    by = f"taken back already by git, in commit {posted.head()[:7]}"
+    posted.ok("journal", "add", "2025-01-30", "Another", "5220=1.00", "1590=-1.00")
+    assert posted.entries("--text", "Another")[0]["entry_id"] == "2025-01-005"
+    with unchanged(posted):
+        refused(posted(*words), 3, "was 2025-01-005", by, "another key")
+
+
 def test_an_entry_on_a_bank_account_is_warned_of(posted: Workspace) -> None:
     done = posted.ok("journal", "add", "2025-01-31", "Cash for stamps", "5060=5", "1010=-5")
     assert "posted a second time" in done.err
