@@ -18,6 +18,7 @@ from cleared.base.clock import format_iso
 from cleared.base.errors import ClearedError, PolicyError, UsageError
 from cleared.changes import commit_messages
 from cleared.changes.audit.commit_origins import CommitOrigins
+from cleared.changes.audit.git_reverts import GitRevert, find_git_revert
 from cleared.changes.consumed_events import AlreadyRun, is_consumed, parse_events
 from cleared.changes.decisions.decision_context import REVERTS, UNDO_TRAILER, Decision, DecisionContext, commit_decision
 from cleared.changes.host import Host
@@ -69,7 +70,8 @@ def revert_run(
     that was killed, the plan is to go on with that.
 
     Raises ``UsageError`` where there is no such run or import, ``PolicyError`` where nothing of it is left to take
-    back, where some of it lies in a closed period, or the account was reconciled since, and inside a job.
+    back, also where git took it back, where some of it lies in a closed period, or the account was reconciled since,
+    and inside a job.
     """
     refuse_in_job()
     reason = " ".join(host.redactor.redact_text(reason).split())
@@ -81,6 +83,11 @@ def revert_run(
         if before is not None:  # what ran again since had the same records before it, and stays
             plan.commit, plan.readers[:] = before.id, radius.list_not_run(before)
             return None
+        if (reverted := radius.find_revert_of(radius.first.run)) is not None:
+            raise PolicyError(
+                f"nothing of run {radius.first.run} is left: it was {reverted.outcome}",
+                remedy=" ".join(filter(None, ("cleared run show says what it did.", reverted.remedy))),
+            )
         plan.runs[:] = [radius.first] if alone else radius.find_all()
         plan.may_have_read[:] = radius.doubtful
         plan.readers[:] = dict.fromkeys(run.agent for run in reversed(plan.runs) if run.has_read)
@@ -166,13 +173,18 @@ class _BlastRadius:
         known = self._marks_of(self.first)
         for run in reversed(self._order[: self._order.index(self.first.run)]):  # oldest first
             why = self._find_reading(run, known)
-            if why is None:
+            if why is None or self.find_revert_of(run) is not None:
                 continue
             later = self._describe(run)
             later.why, later.has_read = why
             found[run] = later
             known |= self._marks_of(later)
         return [found[run] for run in self._order if run in found]
+
+    def find_revert_of(self, run: str) -> GitRevert | None:
+        """How git took back a run, where nothing of it stands: what has its numbers now is something else."""
+        reverted = find_git_revert(self.host, self.repo, self.snapshot, self._commits[run])
+        return reverted if reverted is not None and reverted.is_whole else None
 
     def list_decisions(self, runs: Iterable[RevertedRun]) -> list[dict[str, str]]:
         """The decisions of people about the records of these runs, oldest first."""

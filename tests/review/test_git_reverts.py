@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from harness import Workspace, chase, refused, unchanged
+from harness import Workspace, chase, refused, take_ok, unchanged
 
+POST = """journal_add_double(
+    date="2025-01-{0}", description="{1}", debit_account=5020, credit_account=1010, amount=1)
+"""
 RENT = """journal_add_double(
     date="2025-01-31", description="RENT", debit_account=5150, credit_account=3100, amount=1200,
     confidence=0.9, evidence="monthly", status="auto-confirmed")"""
@@ -135,3 +138,50 @@ def test_a_script_that_changed_a_row_since_is_not_git(posted: Workspace) -> None
     posted.script(f'journal_void("{FOUR}", "twice")')
     with unchanged(posted):
         refused(posted("queue", "undo"), 3, f"{FOUR} was voided since")
+
+
+def test_revert_of_a_run_leaves_what_another_file_brought(ws: Workspace) -> None:
+    ws.drop("feb.csv", chase(("02/04/2025", "ALPHA", "-6.00"), ("02/03/2025", "STAPLES", "-5.00")))
+    run = ws.run("ingest")["run_id"]
+    by = take_back(ws)
+    ws.drop("other.csv", chase(("02/11/2025", "DELTA", "-88.00"), ("02/10/2025", "GAMMA", "-77.00")))
+    other = ws.run("ingest")["run_id"]
+    for options in (["--plan"], ["--yes"], ["--yes", "--alone"]):
+        with unchanged(ws):
+            refused(ws("revert", run, *options), 3, f"nothing of run {run} is left", f"was taken back already {by}")
+    assert set(statuses(ws).values()) == {"pending-review"}
+    assert [each["run"] for each in ws.json("revert", other, "--plan")["runs"]] == [other]
+
+
+def test_revert_of_a_run_leaves_a_reader_that_git_took_back(ws: Workspace) -> None:
+    """Its number is that of a run by now that read nothing."""
+    first = ws.script(POST.format("03", "nails"), name="first")["run_id"]
+    reads = 'seen = journal_query(date_from="2025-01-03", date_to="2025-01-03")\n'
+    ws.script(f"{reads}if seen:\n  {POST.format('05', 'more nails')}", name="second")
+    take_back(ws)
+    third = ws.script(POST.format("06", "paint"), name="third")["run_id"]
+    done = ws.json("revert", first, "--yes")
+    assert [each["run"] for each in done["runs"]] == [first] and third
+    assert {e["description"]: e["status"] for e in ws.entries()}["paint"] != "voided"
+    in_order(ws)
+
+
+def test_revert_of_a_run_takes_what_git_left_of_it(ws: Workspace) -> None:
+    """Of two entries somebody took out one by hand, and its number went to another run's entry."""
+    first = ws.script(f"{POST.format('03', 'nails')}\n{POST.format('04', 'screws')}", name="first")["run_id"]
+    path = "books/2025/01/journal.csv"
+    ws.put(path, "".join(row for row in ws.read(path).splitlines(keepends=True) if "screws" not in row))
+    ws.commit(path)
+    take_ok(ws, "recover", "--forget")
+    ws.script(POST.format("06", "paint"), name="third")
+    assert [e["description"] for e in ws.entries() if e["entry_id"] == TWO] == ["paint"]
+    assert ws.json("revert", first, "--yes", "--alone")["runs"][0]["voided"] == ["2025-01-001"]
+
+
+def test_a_version_is_not_held_to_what_git_took_back(ws: Workspace) -> None:
+    """The entries that a roll-back lists are those that stand, not those of their numbers."""
+    ws.script(RENT, name="accrue")
+    take_back(ws)
+    add(ws, "2025-01-15", "Depreciation")
+    done = ws.ok("agent", "rollback", "accrue", "--reason", "wrong")
+    assert "2025-01-001" not in done.out + done.err

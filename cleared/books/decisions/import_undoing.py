@@ -235,7 +235,9 @@ class ImportUndoing:
                     known = before.committed_month(*month).entries
                     for number, entry in after.committed_month(*month).entries.items():
                         by_line = entry.reference and self.bank.find_line(entry.reference) is not None
-                        if number not in known and not by_line and REVERSES not in entry.tags:
+                        if number in known or by_line or REVERSES in entry.tags:
+                            continue
+                        if entry.is_same_posting(books_of(self.context).books.find_entry(entry.entry_id)):
                             yield entry.entry_id
 
     # -- what stands in its way -------------------------------------------------------------------------------------

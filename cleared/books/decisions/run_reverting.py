@@ -10,7 +10,7 @@ from cleared.books.decisions.import_undoing import ImportUndoing, UndoneFiles, d
 from cleared.books.entry_comparison import EntryComparison
 from cleared.books.importing.kept_bank_files import list_kept_files
 from cleared.books.primitives.voiding import void_with_corrections
-from cleared.books.staged_books import books_of
+from cleared.books.staged_books import books_of, open_books
 from cleared.changes.record_sources import CommittedSource
 from cleared.primitives.context import Context
 from cleared.review.record_review import RevertCase
@@ -42,9 +42,10 @@ def _undo_import(case: RevertCase) -> None:
 def _void_entries(case: RevertCase) -> None:
     before, after = CommittedSource(case.before), CommittedSource(case.after)
     layout, books = case.decision_context.host.layout, books_of(case.context).books
+    made, _ = open_books(layout, after)
     for entry_id in EntryComparison().read_added(layout, before, after, case.commit.files or ()):
         entry = books.find_entry(entry_id)
-        if entry is None or entry.status == "voided":
+        if entry is None or entry.status == "voided" or not entry.is_same_posting(made.find_entry(entry_id)):
             continue
         if describe_decided(books, entry):
             case.run.kept.append(entry_id)

@@ -74,6 +74,8 @@ AMENDED: Final = "@amended"
 AMENDABLE: Final = ("counterparty", "tags", "notes")
 """What a decision may change of a committed entry, in a closed period too: it moves no money."""
 ZERO: Final = Decimal(0)
+_LASTING: Final = ("entry_id", "date", "description", "legs", "reference")
+"""What never changes of an entry once it is committed."""
 _ENTRY_ID = re.compile(r"([0-9]{4})-(0[1-9]|1[0-2])-([0-9]{3,9})([a-z]{0,3})", re.ASCII)
 
 
@@ -122,6 +124,11 @@ class Entry(NamedTuple):
         """The sum of its debits."""
         debits = [leg.debit for leg in self.legs if leg.debit]
         return debits[0] if len(debits) == 1 else money.total(debits)
+
+    def is_same_posting(self, other: Entry | None) -> bool:
+        """Whether another one is this entry at another time: what may change in it is not compared. Its id alone tells
+        nothing, for git may have taken the entry back, and then its number is given again."""
+        return other is not None and all(getattr(self, name) == getattr(other, name) for name in _LASTING)
 
     def to_csv(self, places: int) -> str:
         """The entry as CSV text, a row a leg."""

@@ -11,6 +11,7 @@ from cleared.base.clock import format_iso
 from cleared.base.errors import UsageError
 from cleared.changes import commit_messages
 from cleared.changes.audit.commit_origins import CommitOrigins
+from cleared.changes.audit.git_reverts import find_git_revert
 from cleared.changes.decisions.decision_context import Decision, DecisionContext, commit_decision, undo_unless_decided
 from cleared.changes.decisions.shown_cards import refuse_changed, refuse_changed_record
 from cleared.changes.host import Host
@@ -177,6 +178,9 @@ def list_standing_records(
         commit, parent = history.read_commit(host.root, found.id), parent_commit(repo, found.id)
         if "Event" not in commit.trailers or parent is None or not origins.is_ours(commit):
             continue  # whoever can push claims to be a run
+        reverted = find_git_revert(host, repo, snapshot, commit)
+        if reverted is not None and reverted.is_whole:
+            continue  # what has the ids of its records now is something else
         before, after = CommittedSource(Snapshot(repo, parent)), CommittedSource(Snapshot(repo, commit.id))
         files = commit.files or ()
         for name, comparison in load_comparisons().items():
