@@ -18,9 +18,10 @@ from cleared.base.clock import format_iso
 from cleared.base.errors import ClearedError, Place, UsageError
 from cleared.base.json_values import to_json
 from cleared.base.short_text import join_words
+from cleared.changes.attestation import ORIGIN_TRAILERS
 from cleared.changes.decisions.decision_context import UNDO_TRAILER
 from cleared.changes.decisions.passkey_signatures import find_passkey_signer
-from cleared.changes.decisions.signatures import find_signing_reviewer
+from cleared.changes.decisions.signatures import find_signing_reviewer, read_parents
 from cleared.changes.host import Host
 from cleared.changes.record_sources import CommittedSource
 from cleared.changes.trace import TraceStore
@@ -86,7 +87,7 @@ def explain_record(host: Host, name: str) -> Explanation:
             **_run_origin(host, repo, commit, _Maker(review, origin.record_id)),
             "restores": origin.restores or None,
             "replaced_by": origin.successor or None,
-            "decisions": _later_decisions(host, repo, review, origin, removal),
+            "decisions": _later_decisions(host, repo, review, origin, commit, removal),
         }
         return Explanation(data, origin.words)
 
@@ -115,7 +116,12 @@ def find_making_commit(host: Host, repo: Repository, place: RecordPlace | None) 
         return has_record(commit.id) and (parent is None or not has_record(parent))
 
     commits = history.read_log(host.root, None, [path])
-    # No row is ever removed, so on a line of commits the oldest that has it made it; merges are gone through.
+    lines = [commit for commit in commits if len(read_parents(repo, commit.id)) < 2]
+    # Where git took a row back, its number is given again: the newest that adds it made what is there.
+    is_by_git = any(not set(ORIGIN_TRAILERS) & set(commit.trailers) for commit in lines)
+    if is_by_git and (maker := next(filter(adds_record, lines), None)) is not None:
+        return maker
+    # Else no row is ever removed, so on a line of commits the oldest that has it made it; merges are gone through.
     oldest, newest = 0, len(commits) - 1
     while oldest < newest:
         middle = (oldest + newest + 1) // 2
@@ -254,13 +260,20 @@ def _find_traced_call(run_trace: Mapping[str, Any], maker: _Maker) -> dict[str, 
 
 
 def _later_decisions(
-    host: Host, repo: Repository, review: RecordReview, origin: RecordOrigin, removal: history.CommitInfo | None
+    host: Host,
+    repo: Repository,
+    review: RecordReview,
+    origin: RecordOrigin,
+    made: history.CommitInfo,
+    removal: history.CommitInfo | None,
 ) -> list[dict[str, Any]]:
-    """What people decided of it since, oldest first. ``changed``: what they amended. ``signed``: by which reviewer, as
-    the signature says; empty where it is wrong, None where there is none."""
+    """What people decided of it since it was made, oldest first; what had its id before is another record. ``changed``:
+    what they amended. ``signed``: by which reviewer, as the signature says; empty where it is wrong, None where there
+    is none."""
     decisions, record_id = [], origin.record_id
     whole = re.compile(rf"(?<![\w-]){re.escape(record_id)}(?![\w-])")
-    commits = history.read_log(host.root, None, grep=record_id, files=True)
+    since = parent_commit(repo, made.id)
+    commits = history.read_log(host.root, None, grep=record_id, files=True, since=since)
     if removal is not None and removal.id not in {commit.id for commit in commits}:
         commits = sorted([*commits, removal], key=lambda commit: commit.when, reverse=True)
     for commit in commits:

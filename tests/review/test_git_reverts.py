@@ -178,6 +178,16 @@ def test_revert_of_a_run_takes_what_git_left_of_it(ws: Workspace) -> None:
     assert ws.json("revert", first, "--yes", "--alone")["runs"][0]["voided"] == ["2025-01-001"]
 
 
+def test_why_tells_of_the_entry_that_has_the_number_now(ws: Workspace) -> None:
+    """Not of the commit that first gave the number, nor of decisions about what had it."""
+    add(ws, "2025-01-15", "Depreciation")
+    ws.ok("queue", "correct", "2025-01-001", "--note", "of the van")
+    ws.git("revert", "--no-edit", "HEAD", "HEAD~1")
+    run = ws.script(RENT, name="accrue")["run_id"]
+    found = ws.json("why", "2025-01-001")
+    assert found["run"] == run and found["decisions"] == []
+
+
 def test_a_version_is_not_held_to_what_git_took_back(ws: Workspace) -> None:
     """The entries that a roll-back lists are those that stand, not those of their numbers."""
     ws.script(RENT, name="accrue")
