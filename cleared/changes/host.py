@@ -32,6 +32,7 @@ from cleared.trust.checkpoint import read_checkpoint
 from cleared.trust.policy_in_force import SettingsInForce, settings_stamp
 from cleared.workspace.location import Layout, find_git_folders
 from cleared.workspace.lock import LockHolder, is_held_here, writer_lock
+from cleared.workspace.settings.kept_tree import keep_tree
 from cleared.workspace.settings.model import Config
 from cleared.workspace.settings.secrets import Redactor, list_config_secrets, redactor_of_secrets
 
@@ -241,6 +242,7 @@ class Host:
                     self.show_message(report)
                 lost_rows.accept_sync(self.layout, repo)
                 self.refresh_settings()  # whoever had the lock may have changed them
+                keep_tree(self.layout.state_dir)
                 yield repo
             self._open = repo if self.stays_open else None
 

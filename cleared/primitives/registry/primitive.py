@@ -87,7 +87,10 @@ class Primitive(Struct, frozen=True):
     doc: str
     owner: str
     """module:line of the declaration."""
+    declared: Callable[..., Any]
+    """The function as it was declared, whose types say what it takes."""
     function: Callable[..., Any]
+    """What is called."""
 
     @property
     def group(self) -> str:
@@ -97,7 +100,7 @@ class Primitive(Struct, frozen=True):
     @property
     def takes(self) -> Signature:
         """What it takes and gives. Raises ``DeclarationError`` where a type of it is not of the vocabulary."""
-        return _read_signature(self.function)
+        return _read_signature(self.declared)
 
     def decode_arguments(
         self, args: tuple[Any, ...], kwargs: Mapping[str, Any], env: DecodingContext
@@ -200,7 +203,7 @@ def primitive(*, effect: Effect, grant: str) -> Callable[[Callable[..., Any]], P
         doc = inspect.getdoc(function) or ""
         if not doc:
             raise DeclarationError(f"{owner}: {name} has no docstring; scripts' authors read it")
-        return Primitive(name, effect, grant, doc, owner, function)
+        return Primitive(name, effect, grant, doc, owner, function, function)
 
     return declare
 

@@ -1,6 +1,7 @@
 """The tree of ``config.yaml`` as it was parsed last: to load a YAML parser takes longer than all else of the settings.
 
-It is kept sealed, under a name that is made from the text: what it says of that text is what the parser said.
+It is kept sealed, under a name that is made from the text: what it says of that text is what the parser said. It has
+only where everything stands, and none of the words: a secret in the settings is in no second file.
 """
 
 from __future__ import annotations
@@ -21,6 +22,9 @@ _SUFFIX: Final = ".tree"
 _MAX_TEXT: Final = 64 << 10
 """Characters of a text whose tree is kept: that of a longer one is parsed about as quickly as it is read."""
 _MAX_TREE: Final = 4 << 20
+_QUOTED: Final = "'"
+_waiting: Final[dict[Path, tuple[str, bytes]]] = {}
+"""Trees that this process has parsed and not kept yet: state folder → name and content."""
 
 
 def parse_kept(text: str, state_dir: Path) -> Node | None:
@@ -33,11 +37,44 @@ def parse_kept(text: str, state_dir: Path) -> Node | None:
     kept = files.read(name, _MAX_TREE)
     if kept is not None:
         with suppress(msgspec.MsgspecError):
-            return msgspec.msgpack.decode(kept, type=Node | None)
+            root = msgspec.msgpack.decode(kept, type=Node | None)
+            for node in _list_scalars(root):
+                node.text = text[node.start : node.end] if not node.text else text[node.start + 1 : node.end - 1]
+            return root
     root = parse_yaml(text)
-    files.write(name, msgspec.msgpack.encode(root))
-    files.remove_others((name,), (_SUFFIX,), spare=0)  # what was taken out of the file does not stay here
+    if (places := _cut_words(root, text)) is not None:
+        _waiting[state_dir] = name, places
     return root
+
+
+def keep_tree(state_dir: Path) -> None:
+    """Keep the tree that was parsed here last, if it is not kept yet: for who may write, as what only reads leaves
+    everything as it was."""
+    if state_dir in _waiting:
+        name, places = _waiting.pop(state_dir)
+        files = SealedFiles(state_dir, _parser_version())
+        files.write(name, places)
+        files.remove_others((name,), (_SUFFIX,), spare=0)
+
+
+def _cut_words(root: Node | None, text: str) -> bytes | None:
+    """The tree without its words: of each scalar, whether it stands in quotes. None where one is not written as it is
+    read, such as one with an escape."""
+    copy = msgspec.msgpack.decode(msgspec.msgpack.encode(root), type=Node | None)
+    for node in _list_scalars(copy):
+        written = text[node.start : node.end]
+        if node.text not in (written, written[1:-1]):
+            return None
+        node.text = "" if node.text == written else _QUOTED
+    return msgspec.msgpack.encode(copy)
+
+
+def _list_scalars(root: Node | None) -> list[Node]:
+    nodes = [root] if root is not None else []
+    for node in nodes:  # which grows meanwhile
+        nodes += node.items
+        nodes += [each for pair in node.pairs for each in pair]
+    return [node for node in nodes if node.kind == "scalar"]
 
 
 @cache

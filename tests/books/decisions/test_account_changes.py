@@ -124,7 +124,7 @@ def test_an_entry_of_an_earlier_day_leaves_nothing_on_a_closed_account(posted: W
             "account 1025 Old savings is closed from 2025-02-01 on, and would have a balance of 10.00",
             "cleared accounts reopen 1025",
         )
-    posted.ok("journal", "add", "2025-01-31", "In and out again", "1025=10", "1025=-10")
+    posted.ok("journal", "add", "2025-01-31", "In and out again", "1025=10", "1025=-10", "4010=1", "5060=-1")
     posted.ok("journal", "add", "2025-12-31", "An expense of the year before", "5010=10", "4010=-10")
     posted.in_order()
 
