@@ -51,8 +51,9 @@ _MAX_OBJECT = 4 << 20
 #: Bytes of an object that is unpacked here; git reads larger ones, and loose ones that are packed to be large.
 _MAX_LOOSE = 4 << 20
 
-#: Entries of the trees that are remembered, some 10 MB: those of one commit, and of those that it is compared with.
-_MAX_TREE_ENTRIES = 50_000
+#: Entries of the trees that are remembered, some 40 MB at most: those of one commit with ten thousand agents, and of
+#: those that it is compared with.
+_MAX_TREE_ENTRIES = 200_000
 
 
 def is_oid(text: object) -> bool:

@@ -281,14 +281,14 @@ def test_of_very_many_folders_some_are_remembered(work: Work) -> None:
     with NewObjects(work.repo) as objects:
         folders = [
             objects.add_object("tree", b"".join(b"100644 %06d\0" % n + at.to_bytes(20, "big") for n in range(2_000)))
-            for at in range(60)
+            for at in range(120)
         ]
         objects.flush()
     reader = work.repo.objects
     for at, oid in enumerate([*folders, folders[0]]):
         entries = reader.read_tree(oid)
-        assert len(entries) == 2_000 and entries["000007"].oid == f"{at % 60:040x}"
-        assert sum(map(len, reader._trees.values())) == reader._tree_entries <= 50_000
+        assert len(entries) == 2_000 and entries["000007"].oid == f"{at % 120:040x}"
+        assert sum(map(len, reader._trees.values())) == reader._tree_entries <= 200_000
     assert reader.read_tree(folders[0]) is entries, "what was read last is at hand"
 
 

@@ -81,7 +81,8 @@ def take_back_bad_changes(host: Host, agents: list[str] | None = None) -> list[s
         with host.open_for_reading() as repo:
             snapshot = Snapshot(repo, repo.read_head())
             names = list_agent_names(host, snapshot) if agents is None else agents
-            bad = [name for name in names if _find_bad_change(host, snapshot, name) is not None]
+            scripts = Scripts(host, snapshot)
+            bad = [name for name in names if _find_bad_change(host, scripts, name) is not None]
         for name in bad:
             done += _take_back(host, name)
     except ClearedError as error:
@@ -144,9 +145,9 @@ def _is_replaced(scripts: Scripts, record: ApprovalRecord) -> bool:
     return is_other or source.read(quarantine_path(record.path, record.digest)) is not None
 
 
-def _find_bad_change(host: Host, snapshot: Snapshot, agent: str) -> tuple[LiveChange, list[str]] | None:
+def _find_bad_change(host: Host, scripts: Scripts, agent: str) -> tuple[LiveChange, list[str]] | None:
     """The watched change of an agent, and why it is to be taken back."""
-    scripts = Scripts(host, snapshot)
+    snapshot = scripts.snapshot
     path, now, books = host.layout.agent_path(agent), host.clock.now(), scripts.approvals.identity
     if not books.pinned or books.problem is not None:  # nothing runs here, and nothing is decided by itself
         return None
@@ -187,11 +188,11 @@ def _take_back(host: Host, agent: str) -> list[str]:
     before: list[trust_store.Trust] = []
 
     def stage_taking_back(decision_context: DecisionContext) -> Decision | None:
-        found = _find_bad_change(host, decision_context.snapshot, agent)
+        scripts = Scripts(host, decision_context.snapshot)
+        found = _find_bad_change(host, scripts, agent)
         if found is None:
             return None
         change, reasons = found
-        scripts = Scripts(host, decision_context.snapshot)
         targets = _find_targets(scripts, change)
         files = dict(_stage_files(scripts, change, targets, "; ".join(reasons), decision_context))
         restored = targets.get(change.path) if targets else None
