@@ -88,9 +88,8 @@ class Primitive(Struct, frozen=True):
     owner: str
     """module:line of the declaration."""
     declared: Callable[..., Any]
-    """The function as it was declared, whose types say what it takes."""
+    """The function whose types say what it takes; ``function`` is called, mostly the same."""
     function: Callable[..., Any]
-    """What is called."""
 
     @property
     def group(self) -> str:
