@@ -251,8 +251,9 @@ class ImportUndoing:
         if closed_rows or closed_entries:
             noun = ("row", "rows") if closed_rows else ("entry", "entries")  # a row has its entry mostly
             what, first = count_noun(len(closed_rows or closed_entries), *noun), min([*closed_rows, *closed_entries])
+            lies = f"of {first}, lies" if what.startswith("1 ") else f"from {first} on, lie"
             raise PolicyError(
-                f"{what} of it, from {first} on, lie in a period that is closed (through {periods.closed_through})",
+                f"{what} of it, {lies} in a period that is closed (through {periods.closed_through})",
                 remedy=f"Reopen it first: cleared period reopen {first} --reason …",
             )
 

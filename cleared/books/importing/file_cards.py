@@ -161,10 +161,15 @@ def stage_near_matches(file: ImportFile, before: list[ImportRecord], bank: BankB
                 pairs.append((line, other))
                 break
     if pairs:
+        like = (
+            "1 new row looks like an earlier one"
+            if len(pairs) == 1
+            else f"{len(pairs)} new rows look like earlier ones"
+        )
         card(
             NEAR_MATCH.name,
             _file_key(file, "near"),
-            f"{file.name}: {len(pairs)} new rows look like earlier ones under another text or id; both were kept",
+            f"{file.name}: {like} under another text or id; both were kept",
             account=file.account.id,
             rows=[
                 {
