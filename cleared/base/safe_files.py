@@ -17,7 +17,8 @@ from cleared.base.errors import Place, WorkspaceError
 
 _CHUNK = 1 << 20
 _NOFOLLOW: int = getattr(os, "O_NOFOLLOW", 0)
-_READ = os.O_RDONLY | _NOFOLLOW | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
+READ_FLAGS: Final = os.O_RDONLY | _NOFOLLOW | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
+"""To open what may be no file: a link is not followed, and a pipe holds nobody up."""
 _CREATE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | _NOFOLLOW | getattr(os, "O_BINARY", 0)
 _UNSEEN: Final = ".cleared"
 """The folder of a workspace in which git looks for nothing to commit."""
@@ -275,7 +276,7 @@ def sweep_temporaries(folder: Path) -> None:
 
 
 def _remove_abandoned(temporary: Path) -> None:
-    descriptor = os.open(temporary, _READ)
+    descriptor = os.open(temporary, READ_FLAGS)
     try:
         if _try_lock(descriptor) or os.name == "nt":  # there nobody can remove what is open
             temporary.unlink(missing_ok=True)
@@ -306,7 +307,7 @@ def read_stable(path: Path, max_bytes: int, *, shown: str | None = None) -> tupl
         before = path.lstat()
         if not stat.S_ISREG(before.st_mode):
             raise WorkspaceError(f"not a file but {_describe_file_kind(before.st_mode)}; not opened", place=place)
-        descriptor = os.open(path, _READ)
+        descriptor = os.open(path, READ_FLAGS)
     except OSError as error:
         raise WorkspaceError(f"the file cannot be read: {describe_os_error(error)}", place=place) from error
     with os.fdopen(descriptor, "rb", buffering=0) as file:

@@ -253,8 +253,7 @@ class _Redone:
         posted = books.find_entry(keyed.record)
         if posted is None:
             raise WorkConflict(f"what others have made with the key {keyed.key} is no entry")
-        names = ("date", "description", "legs", "counterparty", "tags", "notes")
-        require_same_posting(posted, keyed.key, {name: getattr(entry, name) for name in names})
+        require_same_posting(posted, keyed.key, entry)
         return posted.entry_id
 
     def _change_entry(self, was: Entry, wanted: Entry) -> None:

@@ -27,8 +27,10 @@ _COMMANDS: Final = {
 """What else can be done about a card (``CardKind.actions``) → the command."""
 
 
-def name_commands(card: Card) -> str:
-    """The commands that decide about a card, for a refusal of another one."""
+def name_commands(card: Card | None) -> str:
+    """The commands that decide about a card, for a refusal of another one; where none was named, what lists them."""
+    if card is None:
+        return "Name its card: cleared queue list."
     commands = [_COMMANDS[verb] for verb in kind_named(card.kind).actions if verb in _COMMANDS]
     if choices := answer_choices(card):
         commands.append(f"cleared queue answer CARD {'|'.join(map(shlex.quote, choices))}")

@@ -17,7 +17,7 @@ from typing import Final
 from msgspec import Struct
 
 from cleared.base.clock import Clock
-from cleared.base.safe_files import describe_os_error
+from cleared.base.safe_files import READ_FLAGS, describe_os_error
 from cleared.workspace.watched_names import WatchedNames, escape_name
 
 EMPTY_SECONDS: Final = 30.0
@@ -26,9 +26,6 @@ _PIECE_BYTES: Final = 1 << 20
 _MAX_PROBLEMS: Final = 20
 _WAIT_MARGIN: Final = 0.001
 """Seconds added to a wait, so that the next scan does not come too early by a rounding error."""
-_READ_FLAGS: Final = (
-    os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
-)
 _FileState = tuple[int, int, int, int, int]
 """Device, inode, size, and the times of the last change of content and of anything, in nanoseconds."""
 
@@ -141,7 +138,7 @@ class WatchedFolder:
 
     def _hash_file(self, path: str, state: _FileState) -> str | None:
         """The SHA-256 of the content; None where the file is no longer in ``state``. Raises ``OSError``."""
-        descriptor = os.open(f"{self._root}/{path}", _READ_FLAGS)
+        descriptor = os.open(f"{self._root}/{path}", READ_FLAGS)
         try:
             if _file_state(os.fstat(descriptor)) != state:
                 return None

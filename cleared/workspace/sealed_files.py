@@ -17,17 +17,13 @@ from pathlib import Path
 from typing import Final
 
 from cleared.base.errors import WorkspaceError
-from cleared.base.safe_files import write_atomic
+from cleared.base.safe_files import READ_FLAGS, write_atomic
 from cleared.workspace.location import cleared_home
 
 FOLDER: Final = "books"
 KEY: Final = "index-key"
 """What this machine seals its indexes with. It approves nothing."""
 _MAX_BYTES: Final = 1 << 30
-_READ: Final[int] = (
-    os.O_RDONLY | getattr(os, "O_BINARY", 0) | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
-)
-"""A pipe that lies in place of a file holds nobody up."""
 _KEY_BYTES: Final = 32
 _CODE_BYTES: Final = 32
 _PACKAGE: Final = Path(__file__).parent.parent
@@ -48,7 +44,7 @@ class SealedFiles:
         if self._key is None:
             return None
         try:
-            descriptor = os.open(self._folder / name, _READ)
+            descriptor = os.open(self._folder / name, READ_FLAGS)
             with os.fdopen(descriptor, "rb") as file:
                 status = os.fstat(descriptor)
                 if not stat.S_ISREG(status.st_mode) or status.st_size > most + _CODE_BYTES:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from datetime import date, timedelta
 from decimal import Decimal
 from typing import Final
@@ -36,6 +36,8 @@ MAX_TEXT: Final = 500
 _MOST_AHEAD: Final = timedelta(days=366)
 """How long after today an entry may be dated: a later one is a year mistyped, and would be missed in each report."""
 
+_WRITTEN: Final = ("date", "description", "legs", "counterparty", "tags", "notes")
+"""What a person says of an entry; the rest follows from it."""
 _KEY: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:/+-]{0,99}")
 
 
@@ -98,9 +100,7 @@ def add_entry_by_hand(
         if refuse is not None:
             refuse(decision_context)
         if earlier := _find_posting(decision_context, key):
-            require_same_posting(
-                earlier.entry, key, {"date": day, "description": description, "legs": tuple(legs), **texts}
-            )
+            require_same_posting(earlier.entry, key, Entry("", day, description, tuple(legs), **texts))
             known.append(earlier)
             return None
         entry = books_of(context).books.add_entry(
@@ -142,9 +142,9 @@ def _find_posting(decision_context: DecisionContext, key: str) -> HandPosting | 
     return HandPosting(entry, commit.id, is_new=False)
 
 
-def require_same_posting(entry: Entry, key: str, wanted: Mapping[str, object]) -> None:
-    """Raises ``PolicyError`` where the entry is not what is to be posted."""
-    others = [name for name, value in wanted.items() if getattr(entry, name) != value]
+def require_same_posting(entry: Entry, key: str, wanted: Entry) -> None:
+    """Raises ``PolicyError`` where what a person writes of an entry is not what is ``wanted``."""
+    others = [name for name in _WRITTEN if getattr(entry, name) != getattr(wanted, name)]
     if others:
         raise PolicyError(
             f"the entry with the key {key} is {entry.entry_id}, and differs in its {', '.join(others)}; "

@@ -17,7 +17,7 @@ from cleared.books.index.journal_index import EntryFilter, JournalIndex, open_in
 from cleared.books.ledger.account_facts import AccountFacts
 from cleared.books.ledger.chart import OPENING_BALANCES
 from cleared.books.ledger.corrections import make_leg
-from cleared.books.ledger.entry import OPENING, Entry
+from cleared.books.ledger.entry import MOVED_IN, OPENING, Entry
 from cleared.books.ledger.staged_bank_lines import BankBook
 from cleared.books.queries import open_committed_books
 from cleared.books.staged_books import books_of
@@ -66,7 +66,7 @@ def post_opening_balances(host: Host) -> tuple[list[Entry], str]:
                 f"Opening balance of {account.name or account.id}",
                 legs,
                 reference=_reference_of(name),
-                status="bootstrap-confirmed",
+                status=MOVED_IN,
                 confidence="1.00",
                 evidence=evidence,
                 tags=OPENING,

@@ -197,8 +197,7 @@ def _post_held_line(case: DecisionCase, correction: Correction) -> str:
     """Post a held line as the entry that the person names."""
     context, card = case.context, case.target.card
     if card is None or card.kind != LINE.name:
-        remedy = "Name its card: cleared queue list." if card is None else name_commands(card)
-        raise UsageError(f"{case.target.name} is not about an entry or a bank line", remedy=remedy)
+        raise UsageError(f"{case.target.name} is not about an entry or a bank line", remedy=name_commands(card))
     account_line = books_of(context).bank.find_line(str(card.details["line"]))
     if account_line is None:
         raise UsageError(f"the bank line of {card.id} is not known any more", remedy="cleared check.")
@@ -244,8 +243,6 @@ def _require_entry(target: Target) -> Entry:
     entry = entry_of(target)
     if entry is None:
         card = target.card
-        kind, remedy = (
-            (card.kind, name_commands(card)) if card is not None else ("", "Name its card: cleared queue list.")
-        )
-        raise UsageError(f"{target.name} is not about an entry ({kind})", remedy=remedy)
+        kind = card.kind if card is not None else ""
+        raise UsageError(f"{target.name} is not about an entry ({kind})", remedy=name_commands(card))
     return entry

@@ -17,7 +17,7 @@ from msgspec import Struct
 
 from cleared.base.bounds import clip_text
 from cleared.base.errors import BusyError, Place, WorkspaceError
-from cleared.base.safe_files import describe_os_error
+from cleared.base.safe_files import READ_FLAGS, describe_os_error
 from cleared.base.short_text import parse_count
 from cleared.changes.backup.sealed_stream import OpeningReader, SealingWriter, damage_error
 from cleared.git.working_files import check_path
@@ -30,7 +30,6 @@ _MAX_AT_ONCE: Final = 8 << 20
 """A file up to this size is read whole before it is written, and read again where it changed meanwhile."""
 _TRIES: Final = 5
 _CHUNK: Final = 1 << 20
-_READ: Final = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
 _KINDS: Final = frozenset({tarfile.XHDTYPE, tarfile.REGTYPE, tarfile.AREGTYPE, tarfile.DIRTYPE, tarfile.SYMTYPE})
 
 
@@ -64,7 +63,7 @@ class ArchiveWriter:
         """
         try:
             for _ in range(_TRIES):
-                with os.fdopen(os.open(path, _READ), "rb", buffering=0) as file:
+                with os.fdopen(os.open(path, READ_FLAGS), "rb", buffering=0) as file:
                     status = os.fstat(file.fileno())
                     if not stat.S_ISREG(status.st_mode):
                         raise WorkspaceError("it is no file any more", place=Place(str(path)), remedy="Run it again.")

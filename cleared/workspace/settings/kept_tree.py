@@ -23,8 +23,8 @@ _MAX_TEXT: Final = 64 << 10
 """Characters of a text whose tree is kept: that of a longer one is parsed about as quickly as it is read."""
 _MAX_TREE: Final = 4 << 20
 _QUOTED: Final = "'"
-_waiting: Final[dict[Path, tuple[str, bytes]]] = {}
-"""Trees that this process has parsed and not kept yet: state folder → name and content."""
+_waiting: Final[dict[Path, tuple[SealedFiles, str, bytes]]] = {}
+"""Trees that this process has parsed and not kept yet: state folder → its files, name and content."""
 
 
 def parse_kept(text: str, state_dir: Path) -> Node | None:
@@ -43,7 +43,7 @@ def parse_kept(text: str, state_dir: Path) -> Node | None:
             return root
     root = parse_yaml(text)
     if (places := _cut_words(root, text)) is not None:
-        _waiting[state_dir] = name, places
+        _waiting[state_dir] = files, name, places
     return root
 
 
@@ -51,8 +51,7 @@ def keep_tree(state_dir: Path) -> None:
     """Keep the tree that was parsed here last, if it is not kept yet: for who may write, as what only reads leaves
     everything as it was."""
     if state_dir in _waiting:
-        name, places = _waiting.pop(state_dir)
-        files = SealedFiles(state_dir, _parser_version())
+        files, name, places = _waiting.pop(state_dir)
         files.write(name, places)
         files.remove_others((name,), (_SUFFIX,), spare=0)
 

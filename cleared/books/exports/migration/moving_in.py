@@ -22,7 +22,7 @@ from cleared.books.exports.migration.source_reading import read_account_map, rea
 from cleared.books.ledger.chains import REVERSES
 from cleared.books.ledger.chart import OPENING_BALANCES, TYPES
 from cleared.books.ledger.corrections import make_leg
-from cleared.books.ledger.entry import OPENING, Entry, Leg
+from cleared.books.ledger.entry import MOVED_IN, OPENING, Entry, Leg
 from cleared.books.ledger.staged_journal import Books
 from cleared.books.queries import open_committed_books
 from cleared.books.staged_books import books_of, ledger_accounts
@@ -151,7 +151,7 @@ def start_books_from(host: Host, plan: MovePlan) -> tuple[list[str], str]:
                     planned.day,
                     planned.description,
                     planned.legs,
-                    status="bootstrap-confirmed",
+                    status=MOVED_IN,
                     confidence="1.00",
                     counterparty=planned.counterparty,
                     reference=planned.reference,
