@@ -101,7 +101,7 @@ def test_no_reader_sees_half_a_file(life: tuple[Life, Loops]) -> None:
     done = threading.Event()
     waiter = threading.Thread(target=lambda: (codes.append(loops.ended()), done.set()))
     waiter.start()
-    while not done.wait(0.03):
+    while not done.wait(0.005):
         reader.look()
     for thread in (*threads, waiter):
         thread.join()
