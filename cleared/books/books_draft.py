@@ -19,10 +19,11 @@ from cleared.books.entry_cards import stage_unasked_cards
 from cleared.books.import_findings import stage_findings
 from cleared.books.importing.bank_file import ImportFile
 from cleared.books.importing.drop_folder import ImportSession
-from cleared.books.ledger.bank_lines import BankLine, describe_imports
+from cleared.books.ledger.bank_lines import BankLine
 from cleared.books.ledger.chart import parse_chart
 from cleared.books.ledger.checks import check_draft
 from cleared.books.ledger.entry import Entry, entry_to_json
+from cleared.books.ledger.import_records import describe_imports
 from cleared.books.met_balances import stage_met_balances
 from cleared.books.staged_books import StagedBooks, books_of, ledger_accounts, open_books
 from cleared.cards.card import Card

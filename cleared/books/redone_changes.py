@@ -20,18 +20,16 @@ from cleared.books.ledger.bank_lines import (
     DUPLICATE_COLUMNS,
     DUPLICATE_OPTIONAL,
     BankLine,
-    ImportRecord,
     Outcome,
     iter_lines,
     iter_matches,
     parse_duplicates,
-    parse_imports,
     parse_outcomes,
-    parse_undone,
 )
 from cleared.books.ledger.chains import list_links
 from cleared.books.ledger.chart import OPENING_BALANCES
 from cleared.books.ledger.entry import AMENDABLE, OPENING, Entry, entry_of_leg
+from cleared.books.ledger.import_records import parse_imports, parse_undone
 from cleared.books.ledger.periods import Periods, parse_periods
 from cleared.books.ledger.staged_bank_lines import RELEASED, BankBook
 from cleared.books.ledger.staged_journal import Books
@@ -145,8 +143,9 @@ class _Redone:
                     self._known_lines.add(line.line_id)
                     if (line.file_sha256, account) not in known:  # it stays where only the others' file is taken back
                         self._bank.new_duplicates.append((line.file_sha256, line.row, line.line_id, "", ""))
-        records: Sequence[ImportRecord] = parse_imports(self._cut(self._bank.paths.imports), self._bank.paths.imports)
-        self._bank.new_imports += [each for each in records if (each.file_sha256, each.account) not in known]
+        for _, path in self._bank.paths.list_month_files(self._after, self._bank.paths.imports):
+            records = parse_imports(self._cut(path), path)
+            self._bank.new_imports += [each for each in records if (each.file_sha256, each.account) not in known]
 
     def bring_lines_anew(self, has: BankBook) -> None:
         """Stage the lines that were taken back before it, and that it brought again: these are in no file anew. Where
@@ -161,17 +160,10 @@ class _Redone:
     def list_new_matches(self) -> dict[str, list[_Match]]:
         """What was matched to which lines, by the ids of the entries as they were here."""
         found: dict[str, list[_Match]] = {}
-        for path in self._list_match_files():
+        for _, path in self._bank.paths.list_month_files(self._after, self._bank.paths.matches):
             for match in iter_matches(self._cut(path), path):
                 found.setdefault(entry_of_leg(match[1]), []).append(match)
         return found
-
-    def _list_match_files(self) -> Iterator[str]:
-        """Those that there are after it."""
-        for path in self._after.list_paths(self._bank.paths.bank_root):
-            name = path.removeprefix(f"{self._bank.paths.bank_root}/")
-            if path == self._bank.paths.matches or (name.startswith("matches-") and "/" not in name):
-                yield path
 
     def redo_month(self, month: _Month, matches: Mapping[str, Sequence[_Match]]) -> None:
         """Stage the entries of a month that it added or changed."""

@@ -14,9 +14,9 @@ from cleared.base import money
 from cleared.base.file_source import FileSource
 from cleared.base.money import currency_exponent
 from cleared.books.importing.drop_folder import ImportSession
-from cleared.books.ledger.bank_lines import describe_imports, parse_imports
 from cleared.books.ledger.book_paths import locate_books
 from cleared.books.ledger.entry import Bounds
+from cleared.books.ledger.import_records import describe_imports, read_imports
 from cleared.books.ledger.staged_bank_lines import BankBook
 from cleared.books.ledger.staged_journal import Books
 from cleared.domains.domain import ImportedFile
@@ -86,8 +86,7 @@ def ledger_accounts(config: Config) -> dict[str, int]:
 
 def read_imported_files(source: FileSource, layout: Layout) -> list[ImportedFile]:
     """The bank files that were imported, oldest first. Raises ``WorkspaceError`` where their records are damaged."""
-    path = locate_books(layout).imports
-    records = parse_imports(source.read(path), path)
+    records = read_imports(source, locate_books(layout))
     return [
         ImportedFile(record.name, record.file_sha256, record.run, description)
         for record, description in zip(records, describe_imports(records), strict=True)

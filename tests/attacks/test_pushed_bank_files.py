@@ -129,7 +129,7 @@ def test_two_imported_files_of_one_name_are_what_they_were(imported: Workspace) 
 def test_a_damaged_list_of_imports_hides_no_finding(imported: Workspace, tmp_path: Path) -> None:
     def damage(kept: Path) -> None:
         kept.write_text(EVIL)
-        with (kept.parents[2] / "books/bank/imports.csv").open("a") as imports:
+        with (kept.parents[2] / "books/bank/imports-2025-02.csv").open("a") as imports:
             imports.write("x,y\n")
 
     push_kept_file(imported, tmp_path / "mallory", damage)

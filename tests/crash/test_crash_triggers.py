@@ -116,7 +116,7 @@ def check(root: Path, left: Left) -> None:
     assert len(by_agent["pong"]) == len(by_agent["ping"]) == 1, "each once, then it is stopped"
     imports = sorted(f"event {t['Run']}/import.new" for t in commits if "Imports" in t)
     assert by_agent["count"] == imports
-    with (root / "books/bank/imports.csv").open(newline="") as file:
+    with (root / "books/bank/imports-2025-02.csv").open(newline="") as file:
         names = Counter(row["name"] for row in csv.DictReader(file))
     if left.by_hand:
         assert set(names) == {"a.csv", "b.csv", "d.csv"}

@@ -308,7 +308,7 @@ def test_i3_timestamps(posted: Workspace) -> None:
     stamps += [r["started_at"] for r in posted.json("run", "list")]
     stamps += [p["at"] for p in posted.json("period", "list")]
     stamps += [posted.trailers()["Clock"]]
-    stamps += [r[10] for r in journal_rows(posted.read("books/bank/imports.csv"))[1:]]
+    stamps += [r[10] for r in journal_rows(posted.read("books/bank/imports-2025-02.csv"))[1:]]
     assert len(stamps) > 20 and all(UTC.fullmatch(s) for s in stamps), stamps
     assert set(stamps) == {CLOCK}
     assert posted.git("log", "-1", "--format=%aI").strip() in ("2025-02-10T06:00:00+00:00", "2025-02-10T06:00:00Z")

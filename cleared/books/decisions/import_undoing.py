@@ -24,8 +24,6 @@ from cleared.books.ledger.agreed_balances import AGREED, LAPSED, AgreedBalance
 from cleared.books.ledger.bank_lines import (
     COUNTS_INSTEAD,
     BankLine,
-    ImportRecord,
-    UndoneImport,
     parse_duplicates,
     parse_outcome_runs,
 )
@@ -33,6 +31,7 @@ from cleared.books.ledger.booked_lines import DECIDED
 from cleared.books.ledger.chains import REVERSES
 from cleared.books.ledger.corrections import find_corrections, void_with_corrections
 from cleared.books.ledger.entry import AMENDED, Entry, entry_of_leg, parse_entry_id
+from cleared.books.ledger.import_records import ImportRecord, UndoneImport
 from cleared.books.ledger.staged_bank_lines import RELEASED
 from cleared.books.ledger.staged_journal import Books
 from cleared.books.ledger.voided_lines import unmatch_entries

@@ -47,8 +47,9 @@ from cleared.books.importing.held_rows import (
 )
 from cleared.books.importing.joined_files import JoinedFile
 from cleared.books.importing.kept_bank_files import KEPT_TOGETHER, name_month_folder
-from cleared.books.ledger.bank_lines import BankLine, ImportRecord, make_bank_line
+from cleared.books.ledger.bank_lines import BankLine, make_bank_line
 from cleared.books.ledger.bank_row import BankRow
+from cleared.books.ledger.import_records import ImportRecord
 from cleared.books.ledger.staged_bank_lines import BankBook
 from cleared.books.ledger.staged_journal import Books
 from cleared.cards.refused_files import stage_refusals
@@ -314,10 +315,9 @@ class ImportSession:
 
     def find_parsed_file(self, name: str) -> ImportFile:
         """A file this run has parsed."""
-        for files in self.opened.values():
-            for file in files:
-                if file.name == name and file.is_in_run:
-                    return file
+        for file in self._list_opened():
+            if file.name == name and file.is_in_run:
+                return file
         why, remedy = f"{name!r} was not parsed in this run", "Call importer_parse(filename) first."
         raise PrimitiveError(why, place=Place(field="filename"), remedy=remedy)
 

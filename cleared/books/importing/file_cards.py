@@ -15,7 +15,8 @@ from cleared.base import money
 from cleared.base.clock import check_deadline
 from cleared.books.card_kinds import BALANCE_GAP, LINE, NEAR_MATCH, REVISION
 from cleared.books.importing.bank_file import ImportFile, find_balance_gaps, find_statement_gaps
-from cleared.books.ledger.bank_lines import COUNTS_INSTEAD, BankLine, ImportRecord, iter_later_ids
+from cleared.books.ledger.bank_lines import COUNTS_INSTEAD, BankLine, iter_later_ids
+from cleared.books.ledger.import_records import ImportRecord
 from cleared.books.ledger.staged_bank_lines import BankBook
 from cleared.cards.kinds import DUPLICATE_FILE
 

@@ -11,8 +11,9 @@ from typing import Final
 
 from cleared.base.errors import Place, PolicyError, WorkspaceError, restore_command
 from cleared.base.safe_files import read_stable
-from cleared.books.ledger.bank_lines import ImportRecord, parse_imports
 from cleared.books.ledger.book_paths import locate_books
+from cleared.books.ledger.import_records import read_imports
+from cleared.changes.record_sources import CommittedSource
 from cleared.domains.record_audit import Violation
 from cleared.git import Snapshot
 from cleared.workspace.location import Layout
@@ -37,7 +38,7 @@ def name_month_folder(layout: Layout, committed: Callable[[str], bool], imported
 def find_altered_bank_files(layout: Layout, snapshot: Snapshot) -> Iterator[Violation]:
     """Kept bank files that have the name of an imported one, and a content that nobody imported."""
     try:
-        records = _read_imports(layout, snapshot)
+        records = read_imports(CommittedSource(snapshot), locate_books(layout))
     except WorkspaceError as error:
         yield Violation("format", error.message, error.remedy or "Restore the file.", error.place)
         return
@@ -62,7 +63,8 @@ def refuse_altered_bank_files(layout: Layout, snapshot: Snapshot, sources: Itera
     """Raises ``PolicyError`` where one of the files is a kept bank file, and what it holds now nobody has imported."""
     kept = (layout.root / layout.processed_dir).resolve()
     inside = [path for source in sources if (path := source.resolve()).is_relative_to(kept)]
-    digests = {record.file_sha256 for record in _read_imports(layout, snapshot)} if inside else set()
+    records = read_imports(CommittedSource(snapshot), locate_books(layout)) if inside else []
+    digests = {record.file_sha256 for record in records}
     for path in inside:
         place = f"{layout.processed_dir}/{path.relative_to(kept).as_posix()}"
         if (
@@ -82,11 +84,6 @@ def list_kept_files(layout: Layout, digests: Collection[str]) -> Iterator[str]:
     for path in sorted((layout.root / layout.processed_dir).rglob("*")):
         if path.is_file() and not path.is_symlink() and _digest_of(path.read_bytes()) in digests:
             yield path.relative_to(layout.root).as_posix()
-
-
-def _read_imports(layout: Layout, snapshot: Snapshot) -> list[ImportRecord]:
-    path = locate_books(layout).imports
-    return parse_imports(snapshot.read_file(path), path)
 
 
 def _digest_of(data: bytes) -> str:

@@ -103,6 +103,10 @@ class PastCharges:
         bank, source = self._bank, self._bank.source
         if not isinstance(source, CommittedSource) or any(i not in bank.new_lines for i, _, _ in bank.new_matches):
             return ""
-        paths = [bank.paths.bank_path(account, month), bank.paths.matches_path(month), bank.paths.matches]
+        paths = [
+            bank.paths.bank_path(account, month),
+            bank.paths.month_path(bank.paths.matches, month),
+            bank.paths.matches,
+        ]
         ids = [source.snapshot.find_blob_id(path) or "" for path in paths]
         return f"{month}-{hashlib.sha256(json.dumps([NEWEST, account, *ids]).encode()).hexdigest()[:40]}{_KIND}"

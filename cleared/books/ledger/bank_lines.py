@@ -4,8 +4,6 @@
     <books>/bank/matches-YYYY-MM.csv     line → journal leg and amount, of the lines of a month
     <books>/bank/matches.csv             the same, of all lines: what earlier versions wrote; it is read, too
     <books>/bank/outcomes.csv            lines that are not posted: ignored, held, voided or released, and why
-    <books>/bank/imports.csv             the files
-    <books>/bank/undone.csv              imports that were taken back: what they said may come again
     <books>/bank/duplicates.csv          rows that were left out because the same line is recorded already
 
 All append-only.
@@ -19,7 +17,7 @@ import unicodedata
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from datetime import date
-from decimal import Decimal, InvalidOperation
+from decimal import Decimal
 from functools import lru_cache
 from itertools import islice
 from typing import Final, NamedTuple
@@ -51,26 +49,10 @@ LINE_COLUMNS: Final = (
 )
 MATCH_COLUMNS: Final = ("line_id", "leg_id", "amount")
 OUTCOME_COLUMNS: Final = ("line_id", "outcome", "reason", "run")
-IMPORT_COLUMNS: Final = (
-    "file_sha256",
-    "name",
-    "account",
-    "first_date",
-    "last_date",
-    "rows",
-    "new",
-    "sum",
-    "opening_balance",
-    "closing_balance",
-    "imported_at",
-    "run",
-)
-IMPORT_OPTIONAL: Final = ("format",)
-"""Columns of new ``imports.csv`` files; one that was begun without them goes on so."""
 DUPLICATE_COLUMNS: Final = ("file_sha256", "row", "line_id", "note")
 DUPLICATE_OPTIONAL: Final = ("bank_id",)
-"""The same of ``duplicates.csv``: the bank's id of a row whose line came without it, from a file of another format."""
-UNDONE_COLUMNS: Final = ("file_sha256", "account", "run", "at", "by", "reason")
+"""The last column of new ``duplicates.csv`` files; one that was begun without it goes on so. It has the bank's id of a
+row whose line came without it, from a file of another format."""
 LINE_ID_PREFIX: Final = "f1:"
 COUNTS_INSTEAD: Final = re.compile(r" \((f1:[0-9a-f]{24})\)$")
 """The end of an outcome's reason that names the line which counts in place of the one that is set aside."""
@@ -116,70 +98,12 @@ class BankLine(NamedTuple):
         )
 
 
-class ImportRecord(Struct, frozen=True):
-    """One file that was marked processed."""
-
-    file_sha256: str
-    name: str
-    account: str
-    first_date: str
-    last_date: str
-    rows: int
-    new: int
-    sum: str
-    opening_balance: str
-    closing_balance: str
-    imported_at: str
-    run: str
-    format: str = ""
-    """Empty in records of earlier versions."""
-
-    def to_csv(self, *, with_format: bool = True) -> str:
-        fields = (
-            self.file_sha256,
-            self.name,
-            self.account,
-            self.first_date,
-            self.last_date,
-            str(self.rows),
-            str(self.new),
-            self.sum,
-            self.opening_balance,
-            self.closing_balance,
-            self.imported_at,
-            self.run,
-        )
-        return format_record((*fields, self.format) if with_format else fields)
-
-    def read_closing(self) -> tuple[date, Decimal] | None:
-        """The day and the amount of the balance with which it ends; None where it says none, or it is damaged."""
-        with suppress(ValueError, InvalidOperation):
-            if self.closing_balance:  # of many files none says one, and to raise takes longer
-                day, amount = date.fromisoformat(self.last_date), Decimal(self.closing_balance)
-                return (day, amount) if amount.is_finite() else None
-        return None
-
-
 class Outcome(Struct, frozen=True):
     """Why a line is not posted: ``ignored``, ``held`` (for review), ``voided`` or ``released`` (its import was undone),
     and the reason."""
 
     outcome: str
     reason: str
-
-
-class UndoneImport(Struct, frozen=True):
-    """An import that a person has taken back. ``run``: the run that had imported the file."""
-
-    file_sha256: str
-    account: str
-    run: str
-    at: str
-    by: str
-    reason: str
-
-    def to_csv(self) -> str:
-        return format_record((self.file_sha256, self.account, self.run, self.at, self.by, self.reason))
 
 
 @lru_cache(maxsize=2048)
@@ -254,7 +178,7 @@ def make_bank_line(row: BankRow, occurrence: int, line_id: str, file_sha256: str
 def iter_lines(data: bytes | None, file: str) -> Iterator[BankLine]:
     """One month of one account's lines, one at a time. Raises ``WorkspaceError`` with the damaged line."""
     texts: dict[str, str] = {}
-    for line, r in check_deadline(_read_rows(data, file, LINE_COLUMNS)):
+    for line, r in check_deadline(read_rows(data, file, LINE_COLUMNS)):
         try:
             yield BankLine(
                 r[0],
@@ -289,7 +213,7 @@ def parse_lines_once(
 
 def iter_matches(data: bytes | None, file: str) -> Iterator[tuple[str, str, Decimal]]:
     """``(line_id, leg_id, amount)`` in order. Raises ``WorkspaceError`` with the damaged line."""
-    for line, r in check_deadline(_read_rows(data, file, MATCH_COLUMNS)):
+    for line, r in check_deadline(read_rows(data, file, MATCH_COLUMNS)):
         try:
             amount = money.read_amount(r[2])
         except (ValueError, ArithmeticError):
@@ -326,44 +250,26 @@ def _cut_new_rows(data: bytes | None, before: bytes | None) -> bytes | None:
 
 def parse_outcomes(data: bytes | None, file: str) -> dict[str, tuple[str, str]]:
     """``line_id → (outcome, reason)``, the latest winning."""
-    return {r[0]: (r[1], r[2]) for _, r in _read_rows(data, file, OUTCOME_COLUMNS)}
-
-
-def parse_imports(data: bytes | None, file: str) -> list[ImportRecord]:
-    out = []
-    for line, r in _read_rows(data, file, IMPORT_COLUMNS, IMPORT_OPTIONAL):
-        try:
-            for text in filter(None, r[7:10]):
-                money.read_amount(text)
-            counts = int(r[5]), int(r[6])
-            out.append(ImportRecord(r[0], r[1], r[2], r[3], r[4], *counts, r[7], r[8], r[9], r[10], r[11], r[12]))
-        except (ValueError, ArithmeticError):
-            raise damage_error(file, line, "an import record is not readable") from None
-    return out
+    return {r[0]: (r[1], r[2]) for _, r in read_rows(data, file, OUTCOME_COLUMNS)}
 
 
 def parse_outcome_runs(data: bytes | None, file: str) -> dict[str, str]:
     """``line_id → id of the run or decision`` that set its latest outcome."""
-    return {r[0]: r[3] for _, r in _read_rows(data, file, OUTCOME_COLUMNS)}
+    return {r[0]: r[3] for _, r in read_rows(data, file, OUTCOME_COLUMNS)}
 
 
 def parse_duplicates(data: bytes | None, file: str) -> dict[str, set[str]]:
     """``line_id → digests of the files`` that said the line again."""
     files: dict[str, set[str]] = {}
-    for _, r in check_deadline(_read_rows(data, file, DUPLICATE_COLUMNS, DUPLICATE_OPTIONAL)):
+    for _, r in check_deadline(read_rows(data, file, DUPLICATE_COLUMNS, DUPLICATE_OPTIONAL)):
         files.setdefault(r[2], set()).add(r[0])
     return files
 
 
 def iter_later_ids(data: bytes | None, file: str) -> Iterator[tuple[str, str, str]]:
     """``(digest of the file, line_id, bank_id)`` of lines whose id of the bank came with a later file."""
-    rows = _read_rows(data, file, DUPLICATE_COLUMNS, DUPLICATE_OPTIONAL)
+    rows = read_rows(data, file, DUPLICATE_COLUMNS, DUPLICATE_OPTIONAL)
     return ((r[0], r[2], r[4]) for _, r in check_deadline(rows) if r[4])
-
-
-def parse_undone(data: bytes | None, file: str) -> list[UndoneImport]:
-    """The imports that were taken back, oldest first."""
-    return [UndoneImport(*r) for _, r in _read_rows(data, file, UNDONE_COLUMNS)]
 
 
 def append_rows(data: bytes | None, header: tuple[str, ...], rows: Iterable[str]) -> bytes:
@@ -380,9 +286,10 @@ def has_columns(data: bytes | None, optional: Sequence[str]) -> bool:
     return data is None or data.partition(b"\n")[0].endswith(f",{','.join(optional)}".encode())
 
 
-def _read_rows(
+def read_rows(
     data: bytes | None, file: str, header: tuple[str, ...], optional: tuple[str, ...] = ()
 ) -> Iterable[tuple[int, list[str]]]:
+    """The records of a file that may be missing, each with its line. Raises ``WorkspaceError`` with a damaged line."""
     if data is None:
         return
     try:
@@ -393,8 +300,3 @@ def _read_rows(
 
 def damage_error(file: str, line: int, message: str) -> WorkspaceError:
     return WorkspaceError(message, place=Place(file, line), remedy=restore_remedy(file))
-
-
-def describe_imports(records: Sequence[ImportRecord]) -> list[dict[str, str]]:
-    """Imported files, as an event describes them."""
-    return [{"name": r.name, "account": r.account, "sha256": r.file_sha256} for r in records]

@@ -7,12 +7,13 @@ from typing import Final
 
 from msgspec import Struct
 
+from cleared.base.file_source import FileSource
 from cleared.base.safe_names import require_safe_name
 from cleared.workspace.location import Layout
 
 CHART: Final = "accounts/chart-of-accounts.csv"
 _JOURNAL: Final = re.compile(r"([0-9]{4})/(0[1-9]|1[0-2])/journal\.csv")
-_MONTH: Final = re.compile(r"[0-9]{4}-(?:0[1-9]|1[0-2])")
+_MONTH: Final = re.compile(r"[0-9]{4}-(?:0[1-9]|1[0-2])", re.ASCII)
 
 
 class BookPaths(Struct, frozen=True):
@@ -28,8 +29,8 @@ class BookPaths(Struct, frozen=True):
     bank_root: str
     outcomes: str
     matches: str
-    """Of earlier versions, which had one file for all months."""
     imports: str
+    """This and ``matches`` are of earlier versions, which had one file for all months."""
     duplicates: str
     undone: str
     reconciliations: str
@@ -53,13 +54,25 @@ class BookPaths(Struct, frozen=True):
 
     def bank_path(self, account: str, month: str) -> str:
         """The bank facts of one account in one month, ``YYYY-MM``."""
-        if not _MONTH.fullmatch(month):
-            raise ValueError(f"{month!r} is not YYYY-MM")
-        return f"{self.bank_root}/{require_safe_name(account, 'bank account')}/{month}.csv"
+        return f"{self.bank_root}/{require_safe_name(account, 'bank account')}/{require_month(month)}.csv"
 
-    def matches_path(self, month: str) -> str:
-        """Which leg posts which line of a month."""
-        return f"{self.bank_root}/matches-{month}.csv"
+    def month_path(self, path: str, month: str) -> str:
+        """The file of one month of ``matches`` or ``imports``; where there is no month, that of earlier versions."""
+        return f"{path.removesuffix('.csv')}-{require_month(month)}.csv" if month else path
+
+    def list_month_files(self, source: FileSource, path: str) -> list[tuple[str, str]]:
+        """Month and path of each file that there is of ``matches`` or ``imports``, oldest first. That of earlier
+        versions, without a month, is before them."""
+        name = re.compile(re.escape(path.removesuffix(".csv")) + rf"(?:-({_MONTH.pattern}))?\.csv", re.ASCII)
+        found = filter(None, map(name.fullmatch, source.list_paths(self.bank_root)))
+        return sorted((match[1] or "", match[0]) for match in found)
+
+
+def require_month(text: str) -> str:
+    """The text. Raises ``ValueError`` where it is not ``YYYY-MM``."""
+    if not _MONTH.fullmatch(text):
+        raise ValueError(f"{text!r} is not YYYY-MM")
+    return text
 
 
 def locate_books(layout: Layout) -> BookPaths:

@@ -321,7 +321,7 @@ def _check_matches(
     """Whether each match is of a line and a leg that are there, of the leg's amount, and in the file of the line's
     month: a run looks for it in no other."""
     violations = []
-    files = list(bank.list_match_files())
+    files = bank.paths.list_month_files(bank.source, bank.paths.matches)
     for month, path in files:
         for row in (bank.source.read(path) or b"").splitlines()[1:] if month else ():
             line = known.get(row.partition(b",")[0].decode("utf-8", "replace"))

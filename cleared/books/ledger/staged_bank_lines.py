@@ -19,34 +19,35 @@ from cleared.books.ledger.agreed_balances import AgreedBalance, parse_agreed_bal
 from cleared.books.ledger.bank_lines import (
     DUPLICATE_COLUMNS,
     DUPLICATE_OPTIONAL,
-    IMPORT_COLUMNS,
-    IMPORT_OPTIONAL,
     LINE_COLUMNS,
     LINE_ID_PREFIX,
     MATCH_COLUMNS,
     OUTCOME_COLUMNS,
-    UNDONE_COLUMNS,
     BankLine,
-    ImportRecord,
     Outcome,
-    UndoneImport,
     append_rows,
     has_columns,
     iter_lines,
-    parse_imports,
     parse_lines_once,
     parse_matches_once,
     parse_outcomes,
-    parse_undone,
     why_not_postable,
 )
 from cleared.books.ledger.book_paths import BookPaths
 from cleared.books.ledger.entry import ZERO, Entry, format_entry_id, leg_suffix, parse_entry_id
+from cleared.books.ledger.import_records import (
+    IMPORT_COLUMNS,
+    IMPORT_OPTIONAL,
+    UNDONE_COLUMNS,
+    ImportRecord,
+    UndoneImport,
+    parse_undone,
+    read_imports,
+)
 
 NEAR_DAYS: Final = 5
 RELEASED: Final = "released"
 """The outcome of a line whose import was undone: the next file that has it brings it anew."""
-_MATCHES_FILE: Final = re.compile(r"matches-([0-9]{4}-(?:0[1-9]|1[0-2]))\.csv", re.ASCII)
 _MONTH_FILE: Final = re.compile(r"([0-9]{4}-(?:0[1-9]|1[0-2]))\.csv", re.ASCII)
 
 
@@ -96,7 +97,7 @@ class BankBook:
             lines = {line.line_id: line for line in parse_lines_once(self.source.read(path), path)}
             self._months[key] = lines
             self._place_of |= dict.fromkeys(lines, key)
-            self._unread[self.paths.matches_path(month)] = None
+            self._unread[self.paths.month_path(self.paths.matches, month)] = None
         return self._months[key]
 
     def list_accounts(self) -> list[str]:
@@ -130,7 +131,7 @@ class BankBook:
     def note_lines(self, month: str, line_ids: Iterable[str]) -> None:
         """Lines of a month that were read: the matches of that month are all of theirs."""
         self._scanned.update(line_ids)
-        self._unread[self.paths.matches_path(month)] = None
+        self._unread[self.paths.month_path(self.paths.matches, month)] = None
 
     def list_month_files(self, account: str) -> Iterable[tuple[str, str]]:
         root = f"{self.paths.bank_root}/{account}"
@@ -201,21 +202,15 @@ class BankBook:
         self.posted_amount(line_id)
         return self._matched.get(line_id, [])
 
-    def list_match_files(self) -> Iterator[tuple[str, str]]:
-        """Month and path of each committed file of matches; of that of earlier versions without a month."""
-        for path in self.source.list_paths(self.paths.bank_root):
-            if path == self.paths.matches:
-                yield "", path
-            elif match := _MATCHES_FILE.fullmatch(path, len(self.paths.bank_root) + 1):
-                yield match[1], path
-
     def _load_matches(self, line_id: str | None = None) -> None:
         """Read the committed matches of a line (None: all). They lie in the file of its month: for a line of this run,
         and for one of a month that was read, no other is read, however old the books are."""
         known = (self.new_lines, self._place_of, self._scanned)
         if not self._has_all_matches and (line_id is None or not any(line_id in each for each in known)):
             self._has_all_matches = True
-            self._unread |= dict.fromkeys(path for _, path in self.list_match_files())
+            self._unread |= dict.fromkeys(
+                path for _, path in self.paths.list_month_files(self.source, self.paths.matches)
+            )
         for path in [path for path in self._unread if path not in self._read]:
             matched, sums = parse_matches_once(self.source.read(path), path)
             in_both = self._matched.keys() & matched.keys()
@@ -273,7 +268,7 @@ class BankBook:
     def all_imports(self) -> list[ImportRecord]:
         """Files marked processed, committed and staged, those of undone imports too."""
         if self._imports is None:
-            self._imports = parse_imports(self.source.read(self.paths.imports), self.paths.imports)
+            self._imports = read_imports(self.source, self.paths)
         return [*self._imports, *self.new_imports]
 
     @property
@@ -373,7 +368,7 @@ class BankBook:
         matched: dict[str, list[tuple[str, str, Decimal]]] = {}
         for match in self.new_matches:
             month = month_of.get(match[0]) or self._find_place(match[0])[1]
-            matched.setdefault(self.paths.matches_path(month) if month else self.paths.matches, []).append(match)
+            matched.setdefault(self.paths.month_path(self.paths.matches, month), []).append(match)
 
         def add(path: str, header: tuple[str, ...], rows: Iterable[str]) -> None:
             out[path] = append_rows(self.source.read(path), header, rows)
@@ -385,10 +380,12 @@ class BankBook:
         if self.new_outcomes:
             rows = (format_record((i, o.outcome, o.reason, run_id)) for i, o in self.new_outcomes.items())
             add(self.paths.outcomes, OUTCOME_COLUMNS, rows)
-        if self.new_imports:
-            is_new = has_columns(self.source.read(self.paths.imports), IMPORT_OPTIONAL)
-            rows = (r.to_csv(with_format=is_new) for r in self.new_imports)
-            add(self.paths.imports, (*IMPORT_COLUMNS, *IMPORT_OPTIONAL), rows)
+        imported: dict[str, list[str]] = {}
+        for record in self.new_imports:
+            path = self.paths.month_path(self.paths.imports, record.imported_at[:7])
+            imported.setdefault(path, []).append(record.to_csv())
+        for path, texts in imported.items():
+            add(path, (*IMPORT_COLUMNS, *IMPORT_OPTIONAL), texts)
         if self.new_duplicates:
             width = 5 if has_columns(self.source.read(self.paths.duplicates), DUPLICATE_OPTIONAL) else 4
             rows = (format_record((a, str(b), *rest)[:width]) for a, b, *rest in self.new_duplicates)

@@ -13,9 +13,10 @@ from msgspec import Struct
 
 from cleared.base import money
 from cleared.books.ledger.agreed_balances import MET
-from cleared.books.ledger.bank_lines import BankLine, ImportRecord
+from cleared.books.ledger.bank_lines import BankLine
 from cleared.books.ledger.bank_row import order_rows
 from cleared.books.ledger.entry import ZERO
+from cleared.books.ledger.import_records import ImportRecord
 from cleared.books.ledger.staged_bank_lines import BankBook
 
 

@@ -20,12 +20,13 @@ from cleared.base import money
 from cleared.books.card_kinds import ENTRY, LINE, TRANSFER
 from cleared.books.index.standing_books import StandingBooks, read_standing_books
 from cleared.books.ledger.all_booked_lines import AllBookedLines, GroupKey, list_parts_between
-from cleared.books.ledger.bank_lines import LINE_ID_PREFIX, BankLine, ImportRecord, normalise_description
+from cleared.books.ledger.bank_lines import LINE_ID_PREFIX, BankLine, normalise_description
 from cleared.books.ledger.booked_lines import OpenLine, clean_payee
 from cleared.books.ledger.categoriser import Categoriser, Suggestion
 from cleared.books.ledger.chart import Chart
 from cleared.books.ledger.entry import ZERO, Entry, Leg
 from cleared.books.ledger.grouped_items import GroupedItems
+from cleared.books.ledger.import_records import ImportRecord
 from cleared.books.ledger.staged_bank_lines import BankBook
 from cleared.books.ledger.standing_entries import list_of_size
 from cleared.books.staged_books import ledger_accounts, open_books

@@ -100,13 +100,16 @@ def test_what_may_have_come_before_is_held_until_a_person_decides(numbered: Work
 
 
 def test_books_of_an_earlier_version_go_on_without_the_column_of_formats(numbered: Workspace) -> None:
-    """There the ids tell formats apart."""
+    """There one file has all imports, and the ids tell formats apart."""
     ws = numbered
     ws.drop("chase.csv", write_chase(MONTH))
     ws.run("ingest")
-    rows = [line.rpartition(",")[0] for line in ws.read("books/bank/imports.csv").splitlines()]
+    (now,) = ws.root.glob("books/bank/imports-*.csv")
+    rows = [line.rpartition(",")[0] for line in now.read_text().splitlines()]
     ws.put("books/bank/imports.csv", "\n".join(rows) + "\n")
-    ws.commit("books/bank/imports.csv")
+    now.unlink()
+    ws.commit("books/bank")
     ws.drop("bank.ofx", write_ofx(MONTH))
     assert ws.run("ingest")["result"]["imported"] == 0
-    assert {line.count(",") for line in ws.read("books/bank/imports.csv").splitlines()} == {11}
+    assert ws.read("books/bank/imports.csv").splitlines() == rows
+    assert [line.split(",")[1] for line in now.read_text().splitlines()] == ["name", "bank.ofx"]
