@@ -111,9 +111,12 @@ class RecordAudit:
 
     # -- states ---------------------------------------------------------------------------------------------------
 
-    def check_records(self, source: FileSource, commit: Snapshot | None = None) -> list[Violation]:
+    def check_records(
+        self, source: FileSource, commit: Snapshot | None = None, *, may_trust: bool = False
+    ) -> list[Violation]:
         """What is wrong with the records in a source. ``commit``: the commit that it reads, where an index of that may
-        be kept. Raises ``WorkspaceError`` where a file cannot be read at all."""
+        be kept; ``may_trust``: whether git has what was found right before as it was then, so that it need not be read
+        again. Raises ``WorkspaceError`` where a file cannot be read at all."""
         return []
 
     def check_edits(self, source: FileSource, committed: FileSource) -> list[Violation]:
@@ -121,8 +124,9 @@ class RecordAudit:
         ``check_records``."""
         return []
 
-    def check_history(self, commit: Snapshot) -> Iterable[Violation]:
-        """What commits up to this one did to the records without saying so, and no other check finds."""
+    def check_history(self, commit: Snapshot, since: Snapshot | None = None) -> Iterable[Violation]:
+        """What commits up to this one did to the records without saying so, and no other check finds. ``since``: a
+        commit up to which that was nothing."""
         return ()
 
     # -- changes --------------------------------------------------------------------------------------------------

@@ -12,6 +12,7 @@ import hashlib
 import hmac
 import os
 import stat
+import sys
 from collections.abc import Collection
 from pathlib import Path
 from typing import Final
@@ -131,3 +132,10 @@ def digest_sources(*folders: str) -> bytes:
     except OSError:
         return b""
     return digest.hexdigest().encode() if count else b""
+
+
+@functools.lru_cache(maxsize=1)
+def program_version() -> bytes:
+    """A digest of the whole program; empty where it cannot be read, and then nothing is kept."""
+    digest = digest_sources("")
+    return digest + sys.version.encode() if digest else b""

@@ -76,10 +76,13 @@ def find_altered(ws: Workspace) -> list[str]:
     return [each["place"] for each in violations if each["check"] == "bank_files"]
 
 
-@pytest.fixture
-def imported(ws: Workspace) -> Workspace:
+@pytest.fixture(params=["new", "checked"])
+def imported(ws: Workspace, request: pytest.FixtureRequest) -> Workspace:
+    """One file was imported; a check that has seen that looks at what came since."""
     ws.drop("march.csv", chase(("02/03/2025", "GITHUB *PRO", "-4.00")))
     ws.run("ingest")
+    if request.param == "checked":
+        ws.ok("check")
     return ws
 
 
@@ -124,6 +127,16 @@ def test_two_imported_files_of_one_name_are_what_they_were(imported: Workspace) 
     imported.run("ingest")
     assert (imported.root / "import/processed/march-2.csv").exists()
     imported.in_order()
+
+
+def test_a_file_that_was_kept_by_hand_is_named_once_one_of_its_name_is_imported(ws: Workspace) -> None:
+    kept = "import/processed/april.csv"
+    ws.put(kept, EVIL)
+    ws.commit(kept)
+    ws.ok("check")
+    ws.drop("april.csv", chase(("02/04/2025", "GITHUB *PRO", "-5.00")))
+    ws.run("ingest")
+    assert (ws.root / "import/processed/april-2.csv").exists() and find_altered(ws) == [kept]
 
 
 def test_a_damaged_list_of_imports_hides_no_finding(imported: Workspace, tmp_path: Path) -> None:

@@ -12,10 +12,11 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
+from cleared.books.audit.books_check import check_books
 from cleared.books.books_draft import BooksDraft
 from cleared.books.importing.drop_folder import ImportSession
 from cleared.books.ledger.book_paths import locate_books
-from cleared.books.ledger.checks import check_books, check_draft
+from cleared.books.ledger.checks import check_draft
 from cleared.books.ledger.closed_periods import trial_balance_digest
 from cleared.books.ledger.entry import Bounds
 from cleared.books.ledger.periods import PeriodMark, append_mark

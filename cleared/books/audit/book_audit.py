@@ -24,10 +24,10 @@ from cleared.books.importing.kept_bank_files import find_altered_bank_files
 from cleared.books.index.journal_index import open_index
 from cleared.books.ledger.book_paths import locate_books
 from cleared.books.ledger.chart import Account, parse_chart
-from cleared.books.ledger.checks import check_against_commit, check_books
+from cleared.books.ledger.checks import check_against_commit
 from cleared.books.ledger.entry import HEADER, entry_of_leg
 from cleared.books.ledger.receipts import parse_receipts
-from cleared.books.staged_books import journal_bounds, open_books
+from cleared.books.staged_books import open_books
 from cleared.domains.record_audit import NamedRow, RecordAudit, RowKind, SharedFile, Violation
 from cleared.git import Snapshot, history
 from cleared.workspace.location import Layout
@@ -45,20 +45,26 @@ class BookAudit(RecordAudit):
         super().__init__(layout)
         self.paths = locate_books(layout)
 
-    def check_records(self, source: FileSource, commit: Snapshot | None = None) -> list[Violation]:
+    def check_records(
+        self, source: FileSource, commit: Snapshot | None = None, *, may_trust: bool = False
+    ) -> list[Violation]:
+        from cleared.books.audit.books_check import check_books, list_month_paths
+        from cleared.books.audit.judged_months import JudgedMonths
+
         books, bank = open_books(self.layout, source)
         if commit is None:
             return check_books(books, bank)
-        index = open_index(self.layout, commit, journal_bounds(self.layout.config).places)
-        return check_books(books, bank, index.add_month)
+        index = open_index(self.layout, commit, books.bounds.places)
+        paths = list_month_paths(books, bank)
+        return check_books(books, bank, JudgedMonths(index, commit, paths, self.layout.state_dir, may_read=may_trust))
 
     def check_edits(self, source: FileSource, committed: FileSource) -> list[Violation]:
         books, _ = open_books(self.layout, source)
         before, _ = open_books(self.layout, committed)
         return check_against_commit(books, committed, sorted({*books.list_months(), *before.list_months()}))
 
-    def check_history(self, commit: Snapshot) -> Iterable[Violation]:
-        return chain(find_lost_receipts(self.layout, commit), find_altered_bank_files(self.layout, commit))
+    def check_history(self, commit: Snapshot, since: Snapshot | None = None) -> Iterable[Violation]:
+        return chain(find_lost_receipts(self.layout, commit), find_altered_bank_files(self.layout, commit, since))
 
     def list_effects(self, before: FileSource, after: FileSource, files: Collection[str]) -> list[Effect]:
         months = [month for month in map(self.paths.find_month, files) if month is not None]

@@ -13,12 +13,12 @@ from cleared.base.clock import format_iso
 from cleared.base.errors import PolicyError, UsageError
 from cleared.base.short_text import list_lines
 from cleared.base.terminal import count_noun
+from cleared.books.audit.books_check import check_books
 from cleared.books.card_kinds import BALANCE_GAP, ENTRY, NEAR_MATCH, REVISION, TRANSFER
 from cleared.books.decisions import book_subjects
 from cleared.books.decisions.bank_standing import iter_bank_facts
 from cleared.books.index.journal_index import JournalIndex, open_index
 from cleared.books.ledger.account_facts import list_missing
-from cleared.books.ledger.checks import check_books
 from cleared.books.ledger.closed_periods import trial_balance_digest
 from cleared.books.ledger.periods import PeriodMark, append_mark
 from cleared.books.staged_books import books_of

@@ -35,20 +35,24 @@ def name_month_folder(layout: Layout, committed: Callable[[str], bool], imported
     return "" if is_taken else imported_at[:7]
 
 
-def find_altered_bank_files(layout: Layout, snapshot: Snapshot) -> Iterator[Violation]:
-    """Kept bank files that have the name of an imported one, and a content that nobody imported."""
+def find_altered_bank_files(layout: Layout, snapshot: Snapshot, since: Snapshot | None = None) -> Iterator[Violation]:
+    """Kept bank files that have the name of an imported one, and a content that nobody imported. ``since``: a commit
+    that had none; what is as it was there is looked at where a file of its name was imported later."""
     try:
-        records = read_imports(CommittedSource(snapshot), locate_books(layout))
+        names, digests = _read_imported(layout, snapshot)
+        paths = _list_new_files(layout, snapshot, since, names, digests) if since is not None else None
     except WorkspaceError as error:
         yield Violation("format", error.message, error.remedy or "Restore the file.", error.place)
         return
-    names, digests = {record.name for record in records}, {record.file_sha256 for record in records}
-    contents = snapshot.read_files(layout.processed_dir)
-    for path in snapshot.list_entries(layout.processed_dir):
+    contents = snapshot.read_files(layout.processed_dir) if paths is None else {}
+    for path in snapshot.list_entries(layout.processed_dir) if paths is None else paths:
         name = path.removeprefix(f"{layout.processed_dir}/")
         called = {name, _MONTH.sub("", name)}
         called |= {_NUMBER.sub("", each) for each in called}
-        if names.isdisjoint(called) or _digest_of(contents.get(path, b"")) in digests:
+        if names.isdisjoint(called):
+            continue
+        data = contents.get(path) if paths is None else snapshot.read_file(path)
+        if _digest_of(data or b"") in digests:
             continue
         yield Violation(
             "bank_files",
@@ -57,6 +61,29 @@ def find_altered_bank_files(layout: Layout, snapshot: Snapshot) -> Iterator[Viol
             "and commit that",
             Place(path),
         )
+
+
+def _read_imported(layout: Layout, snapshot: Snapshot) -> tuple[set[str], set[str]]:
+    """The names and digests of the imported files."""
+    records = read_imports(CommittedSource(snapshot), locate_books(layout))
+    return {record.name for record in records}, {record.file_sha256 for record in records}
+
+
+def _list_new_files(
+    layout: Layout, snapshot: Snapshot, since: Snapshot, names: set[str], digests: set[str]
+) -> list[str] | None:
+    """The kept files that a commit has otherwise than ``since``, and those that may have the name of one imported since
+    then; None where not all is known to be imported that was then."""
+    old_names, old_digests = _read_imported(layout, since)
+    if not old_digests <= digests:
+        return None
+    changed = snapshot.list_changes(since, layout.processed_dir)
+    begins = tuple(Path(name).stem for name in names - old_names)
+    return [
+        path
+        for path in snapshot.list_entries(layout.processed_dir)
+        if path in changed or path.rpartition("/")[2].startswith(begins)
+    ]
 
 
 def refuse_altered_bank_files(layout: Layout, snapshot: Snapshot, sources: Iterable[Path]) -> None:

@@ -49,7 +49,7 @@ class Chains:
         """Entry id → (mark, id) of the entries that name it in a tag."""
         self._targets: dict[str, list[str]] = {}
 
-    def add_entry(self, entry: Entry) -> None:
+    def add_entry(self, entry: Entry | ChainEntry) -> None:
         for mark, target in list_links(entry.tags):
             self._linked[target].append((mark, entry.entry_id))
             self._targets.setdefault(entry.entry_id, []).append(target)

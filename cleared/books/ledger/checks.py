@@ -1,30 +1,25 @@
-"""Checks: view → list of violations. A commit runs the first kind, ``cleared check`` both.
+"""The checks of a draft, and of a working tree against its commit; ``books_check`` has those of all months.
 
-The checks of a commit read the very bytes that are about to be committed, not the values they were made from.
+The checks of a draft read the very bytes that are about to be committed, not the values they were made from.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from datetime import date
-from decimal import Decimal
-from typing import Final, NamedTuple
+from typing import Final
 
 from cleared.base import money
 from cleared.base.clock import check_deadline
 from cleared.base.errors import Place
 from cleared.base.file_source import FileSource
-from cleared.books.ledger.agreed_balances import AgreementCheck, BankTiming, BookedLine
 from cleared.books.ledger.chart import INCOME_TYPES
-from cleared.books.ledger.closed_periods import check_closed_periods
-from cleared.books.ledger.day_balances import DayBalances
-from cleared.books.ledger.entry import TRANSITIONS, Entry, leg_suffix
+from cleared.books.ledger.entry import TRANSITIONS, Entry
 from cleared.books.ledger.journal import JournalMonth, check_accounts, parse_month, parse_month_once
-from cleared.books.ledger.receipts import ReceiptCheck, parse_receipts
-from cleared.books.ledger.single_count import ChainCheck, check_staged_chains
+from cleared.books.ledger.single_count import check_staged_chains
 from cleared.books.ledger.staged_bank_lines import BankBook
 from cleared.books.ledger.staged_journal import Books
-from cleared.domains.record_audit import TWO_CLONES_PAGE, Violation
+from cleared.domains.record_audit import Violation
 
 _MAX_SHARED_MONTH: Final = 1 << 20
 """Bytes of a month's journal, some 3,000 entries, that is held for the next reader."""
@@ -211,7 +206,7 @@ def _check_lines_accounted(bank: BankBook) -> list[Violation]:
         if line_id in bank.new_lines and line_id not in bank.processed_line_ids and line_id not in staged:
             continue
         resolved = bank.find_line(line_id)
-        if resolved is None or bank.is_accounted(resolved[1]):
+        if resolved is None or bank.is_accounted(resolved[1], bank.posted_amount(line_id)):
             continue
         account, line = resolved
         posted = bank.posted_amount(line_id)
@@ -225,152 +220,6 @@ def _check_lines_accounted(bank: BankBook) -> list[Violation]:
             )
         )
     return violations
-
-
-def check_books(
-    books: Books, bank: BankBook, on_month: Callable[[JournalMonth], None] | None = None
-) -> list[Violation]:
-    """Every invariant over all months, and the bank facts against the journal.
-
-    Months and bank lines are read one after the other, and let go. ``on_month`` gets each month.
-    """
-    accounts = books.chart.accounts
-    legs: dict[str, _MatchedLeg | None] = {leg_id: None for pairs in bank.matches.values() for leg_id, _ in pairs}
-    line_violations, known = _check_bank_lines(bank)
-    damage: list[Violation] = []
-    unknown: list[Violation] = []
-    balances = DayBalances()
-    receipt_path = books.paths.receipts
-    receipts = ReceiptCheck(parse_receipts(bank.source.read(receipt_path), receipt_path).values(), bank.source.read)
-    chains = ChainCheck(bank)
-    for month in books.scan_months():
-        damage += month.damage
-        unknown += check_accounts([month], accounts)
-        for entry in month.entries.values():
-            balances.add_entry(entry)
-            chains.add_entry(entry)
-            receipts.add_entry(entry.entry_id)
-            for i, leg in enumerate(entry.legs):
-                leg_id = entry.entry_id + leg_suffix(i)
-                if leg_id in legs:
-                    legs[leg_id] = _MatchedLeg(leg.account_id, entry.date, leg.amount)
-        if on_month is not None:
-            on_month(month)
-    return [
-        *damage,
-        *unknown,
-        *line_violations,
-        *_check_matches(books, bank, known, legs),
-        *check_closed_periods(books, balances),
-        *_check_agreed_balances(bank, balances, known, legs),
-        *receipts.list_violations(receipt_path),
-        *chains.list_violations(),
-    ]
-
-
-class _MatchedLeg(NamedTuple):
-    """A leg that is matched to a bank line."""
-
-    account: int
-    day: date
-    amount: Decimal
-
-
-class _KnownLine(NamedTuple):
-    """A line of a bank account. ``bank_account``: that account's id."""
-
-    bank_account: str
-    day: date
-    amount: Decimal
-    state: str
-
-
-def _check_bank_lines(bank: BankBook) -> tuple[list[Violation], dict[str, _KnownLine]]:
-    """Whether each bank line is accounted for, and recorded once; with all lines by their ids."""
-    violations: list[Violation] = []
-    known: dict[str, _KnownLine] = {}
-    for account in bank.list_accounts():
-        for line in bank.scan_account_lines(account, with_released=True):
-            if line.line_id in known:
-                violations.append(
-                    Violation(
-                        "lines_accounted",
-                        f"the bank line {line.line_id} of {account} is recorded twice",
-                        f"Restore books/bank from the last good commit; "
-                        f"where two clones were joined: {TWO_CLONES_PAGE}.",
-                        Place(field=line.line_id),
-                    )
-                )
-            known[line.line_id] = _KnownLine(account, line.posted_date, line.amount, line.state)
-            if not bank.is_accounted(line):
-                violations.append(
-                    Violation(
-                        "lines_accounted",
-                        f"{account} {line.posted_date} {line.amount} {line.description[:60]!r}: "
-                        f"{bank.posted_amount(line.line_id)} of it is posted, and nobody set it aside",
-                        "Post it, or ignore it with a reason.",
-                        Place(field=line.line_id),
-                    )
-                )
-    return violations, known
-
-
-def _check_matches(
-    books: Books, bank: BankBook, known: Mapping[str, _KnownLine], legs: Mapping[str, _MatchedLeg | None]
-) -> list[Violation]:
-    """Whether each match is of a line and a leg that are there, of the leg's amount, and in the file of the line's
-    month: a run looks for it in no other."""
-    violations = []
-    files = bank.paths.list_month_files(bank.source, bank.paths.matches)
-    for month, path in files:
-        for row in (bank.source.read(path) or b"").splitlines()[1:] if month else ():
-            line = known.get(row.partition(b",")[0].decode("utf-8", "replace"))
-            if line is not None and line.day.isoformat()[:7] != month:
-                why = f"a match of the bank line of {line.day} is not in the file of its month, where runs look for it"
-                violations.append(_match_violation(path, why))
-    for line_id, pairs in bank.matches.items():
-        for leg_id, amount in pairs:
-            leg = legs[leg_id]
-            if line_id not in known:
-                why = f"{leg_id} is matched to the bank line {line_id}, which is not recorded"
-            elif leg is None:
-                why = f"the bank line {line_id} is matched to {leg_id}, which is not there"
-            elif leg.amount != amount:
-                why = f"{leg_id} moves {leg.amount}, its match says {amount}"
-            else:
-                continue
-            having = (path for _, path in files if line_id.encode() in (bank.source.read(path) or b""))
-            path = next(having, books.paths.matches)
-            violations.append(_match_violation(path, why))
-    return violations
-
-
-def _match_violation(path: str, message: str) -> Violation:
-    return Violation("lines_accounted", message, "Restore the journal or the matches (git log -- books).", Place(path))
-
-
-def _check_agreed_balances(
-    bank: BankBook, balances: DayBalances, known: Mapping[str, _KnownLine], legs: Mapping[str, _MatchedLeg | None]
-) -> list[Violation]:
-    """Whether the books still meet each balance of the bank that they once met."""
-    agreed = bank.agreed_balances
-    if not agreed:
-        return []
-    timing, released = BankTiming(), bank.released_line_ids
-    account_of = {
-        known[line_id].bank_account: leg.account
-        for line_id, pairs in bank.matches.items()
-        if line_id in known
-        for leg_id, _ in pairs
-        if (leg := legs[leg_id]) is not None
-    }
-    for line_id, line in known.items():
-        if line.state == "posted" and line_id not in released and line.bank_account in account_of:
-            account = account_of[line.bank_account]
-            matched = (legs[leg_id] for leg_id, _ in bank.matches.get(line_id, ()))
-            parts = tuple((leg.day, leg.amount) for leg in matched if leg is not None and leg.account == account)
-            timing.add_line(account, BookedLine(line_id, line.day, line.amount, parts, bank.is_ignored(line_id)))
-    return AgreementCheck(agreed, balances, timing).list_violations(bank.paths.reconciliations)
 
 
 def check_against_commit(books: Books, committed: FileSource, months: Iterable[tuple[int, int]]) -> list[Violation]:

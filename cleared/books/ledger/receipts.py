@@ -141,39 +141,31 @@ def group_by_entry(receipts: Iterable[Receipt]) -> dict[str, list[Receipt]]:
     return groups
 
 
-class ReceiptCheck(Struct):
-    """Whether receipts that git keeps are those that were filed, and prove entries that there are."""
-
-    receipts: Collection[Receipt]
-    read_file: Callable[[str], bytes | None]
-    _wanted: set[str] = set()
-
-    def __post_init__(self) -> None:
-        self._wanted = {entry_id for receipt in self.receipts for entry_id in receipt.entries}
-
-    def add_entry(self, entry_id: str) -> None:
-        """Note that there is such an entry."""
-        self._wanted.discard(entry_id)
-
-    def list_violations(self, file: str) -> Iterator[Violation]:
-        """Files with another content, and links to entries that there are not."""
-        for receipt in self.receipts:
-            data = self.read_file(receipt.file)
-            if data is not None and hashlib.sha256(data).hexdigest() != receipt.sha256:
+def find_receipt_violations(
+    receipts: Iterable[Receipt],
+    read_file: Callable[[str], bytes | None],
+    has_entry: Callable[[str], bool],
+    file: str,
+) -> Iterator[Violation]:
+    """Receipts that git keeps and that are not those that were filed, and links to entries that there are not.
+    ``file``: where the links are."""
+    for receipt in receipts:
+        data = read_file(receipt.file)
+        if data is not None and hashlib.sha256(data).hexdigest() != receipt.sha256:
+            yield Violation(
+                "receipts",
+                f"the receipt {receipt.name!r} is not the file that was kept",
+                f"Restore it: git log -- {receipt.file}",
+                Place(receipt.file),
+            )
+        for entry_id in receipt.entries:
+            if not has_entry(entry_id):
                 yield Violation(
                     "receipts",
-                    f"the receipt {receipt.name!r} is not the file that was kept",
-                    f"Restore it: git log -- {receipt.file}",
-                    Place(receipt.file),
+                    f"the receipt {receipt.name!r} is linked to {entry_id}, which is not there",
+                    f"Take the link back: cleared receipt unlink {receipt.sha256[:8]} {entry_id}",
+                    Place(file),
                 )
-            for entry_id in receipt.entries:
-                if entry_id in self._wanted:
-                    yield Violation(
-                        "receipts",
-                        f"the receipt {receipt.name!r} is linked to {entry_id}, which is not there",
-                        f"Take the link back: cleared receipt unlink {receipt.sha256[:8]} {entry_id}",
-                        Place(file),
-                    )
 
 
 DAYS_BEFORE: Final = 3

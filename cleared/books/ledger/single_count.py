@@ -32,47 +32,35 @@ def check_staged_chains(books: Books, bank: BankBook) -> list[Violation]:
             members = books.chains.list_members([entry.entry_id])
             seen.update(members)
             known = [each for i in members if (each := books.find_entry(i)) is not None]
-            violations += _check_chain([_chain_entry(each) for each in known])
+            violations += _check_chain([chain_entry(each) for each in known])
     for line_id in dict.fromkeys(line_id for line_id, _, _ in bank.new_matches):
         matches = bank.list_matches(line_id)
         ids = bank.list_entry_ids(line_id) if len(matches) > 1 else []  # nearly every line has one
         resolved = bank.find_line(line_id) if len(ids) > 1 else None
         if resolved is not None:
             days = {i: each.date for i in ids if (each := books.find_entry(i)) is not None}
-            violations += _check_line(resolved[1], matches, days)
+            violations += check_line(resolved[1], matches, days)
     return violations
 
 
-class ChainCheck:
-    """Judges all chains and all bank lines, from entries that are read once, one after the other."""
-
-    def __init__(self, bank: BankBook) -> None:
-        self._bank = bank
-        self._chains = Chains()
-        self._entries: dict[str, ChainEntry] = {}
-        self._lines = {line_id: pairs for line_id, pairs in bank.matches.items() if len(pairs) > 1}
-        self._days = {entry_of_leg(leg_id): date.min for pairs in self._lines.values() for leg_id, _ in pairs}
-
-    def add_entry(self, entry: Entry) -> None:
-        if entry.entry_id in self._days:
-            self._days[entry.entry_id] = entry.date
-        # Only what was taken back or amended is in a chain, and says so by its status; and what is linked to it.
-        if entry.status in ("voided", "user-corrected") or "@" in entry.tags:
-            self._chains.add_entry(entry)
-            self._entries[entry.entry_id] = _chain_entry(entry)
-
-    def list_violations(self) -> list[Violation]:
-        violations = []
-        for members in self._chains.list_chains():
-            violations += _check_chain([self._entries[i] for i in members if i in self._entries])
-        for line_id, pairs in self._lines.items():
-            resolved = self._bank.find_line(line_id)
-            if resolved is not None:  # another check names those that are not recorded
-                violations += _check_line(resolved[1], pairs, self._days)
-        return violations
+def is_chained(entry: Entry) -> bool:
+    """Whether an entry may be in a chain: what was taken back or amended says so by its status, and what is linked to
+    it by a tag."""
+    return entry.status in ("voided", "user-corrected") or "@" in entry.tags
 
 
-def _check_line(line: BankLine, matches: Iterable[tuple[str, Decimal]], days: Mapping[str, date]) -> list[Violation]:
+def check_chains(entries: Sequence[ChainEntry]) -> list[Violation]:
+    """The violations of all chains. ``entries``: those that may be in one."""
+    chains, by_id = Chains(), {entry.entry_id: entry for entry in entries}
+    for entry in entries:
+        chains.add_entry(entry)
+    violations = []
+    for members in chains.list_chains():
+        violations += _check_chain([by_id[i] for i in members if i in by_id])
+    return violations
+
+
+def check_line(line: BankLine, matches: Iterable[tuple[str, Decimal]], days: Mapping[str, date]) -> list[Violation]:
     """Whether on each day at most the whole of a bank line is posted, and nothing on the other side.
 
     ``matches``: (leg id, amount); ``days``: of the entries. Entries that are not there are another check's.
@@ -108,7 +96,8 @@ def _check_chain(members: Sequence[ChainEntry]) -> list[Violation]:
     return [Violation("counts_once", message, _REMEDY, record_id=double.entries[-1])]
 
 
-def _chain_entry(entry: Entry) -> ChainEntry:
+def chain_entry(entry: Entry) -> ChainEntry:
+    """What a check of a chain needs of an entry."""
     return ChainEntry(entry.entry_id, entry.date, entry.legs, entry.tags, entry.reference)
 
 

@@ -335,13 +335,13 @@ class BankBook:
         """Stage that it is ``ignored`` or ``held``."""
         self.new_outcomes[line_id] = Outcome(outcome, reason)
 
-    def is_accounted(self, line: BankLine) -> bool:
-        """Check 7 for one line: posted whole, or not at all and set aside with a reason; pending ones need nothing.
+    def is_accounted(self, line: BankLine, posted: Decimal) -> bool:
+        """Check 7 for one line, of which ``posted`` is in the journal: posted whole, or not at all and set aside with a
+        reason; pending ones need nothing.
 
         Where one of two entries that posted a line was voided, its part is open again and waits for a person: that is
         accounted for, too.
         """
-        posted = self.posted_amount(line.line_id)
         if posted == line.amount and posted != 0:
             return True
         outcome = self.find_outcome(line.line_id)

@@ -124,12 +124,14 @@ class Books:
 
     def scan_months(self) -> Iterator[JournalMonth]:
         """All committed months in order, for who needs each once: they are not kept."""
-        for key in self.list_months():
-            if key in self._months:
-                yield self._months[key]
-            else:
-                path = self.paths.journal_path(*key)
-                yield parse_month(self.source.read(path), *key, path, self.bounds.places)
+        return (self.scan_month(*key) for key in self.list_months())
+
+    def scan_month(self, year: int, month: int) -> JournalMonth:
+        """One of them."""
+        if (year, month) in self._months:
+            return self._months[year, month]
+        path = self.paths.journal_path(year, month)
+        return parse_month(self.source.read(path), year, month, path, self.bounds.places)
 
     def list_months(self) -> list[tuple[int, int]]:
         """All months that have entries, committed or staged, in order."""

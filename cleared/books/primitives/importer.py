@@ -132,7 +132,7 @@ def importer_deduplicate(ctx: Context, txns: list[Json]) -> list[Json]:
             )
         if (
             reference in seen
-            or books_of(ctx).bank.is_accounted(line[1])
+            or books_of(ctx).bank.is_accounted(line[1], books_of(ctx).bank.posted_amount(reference))
             or reference not in books_of(ctx).bank.new_lines
         ):
             continue

@@ -49,8 +49,8 @@ def find_unknown_origins(
     host: Host, repo: Repository, snapshot: Snapshot, *, judged: bool = False, since: str | None = None
 ) -> list[Violation]:
     """What the branch has lost; what changed the books, up to this commit, without being a run, a decision or a mere
-    merge of such; and what was decided by those who may not. ``judged``: each commit was, and is in order; ``since``:
-    each up to that one, and the others can be judged apart from them."""
+    merge of such; and what was decided by those who may not. ``since``: each commit up to that one was judged, and is
+    in order, and the others can be judged apart from them; ``judged``: these are in order, too."""
     lost = host.find_lost_rows(repo, snapshot)
     # Of a branch that is new here each command tells; that it lacks something may be meant.
     violations = [] if lost is None or lost.branch else [Violation("lost", str(lost), lost.remedy)]
@@ -58,10 +58,12 @@ def find_unknown_origins(
         violations += (violation for _, violation in find_unexplained_commits(host, repo, snapshot, since))
         violations += check_settled_cards(host, repo, snapshot)
         violations += find_double_decisions(host, snapshot)
+    before = Snapshot(repo, since) if since is not None else None
+    audits = [domain.audit(host.layout) for domain in load_domains()]
     return [
         *violations,
         *find_unapproved_definitions(host, CommittedSource(snapshot)),
-        *(violation for domain in load_domains() for violation in domain.audit(host.layout).check_history(snapshot)),
+        *(violation for audit in audits for violation in audit.check_history(snapshot, before)),
     ]
 
 

@@ -12,9 +12,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-import sys
 from collections.abc import Callable
-from functools import lru_cache
 from typing import Any, Final
 
 from cleared.base.errors import Place, WorkspaceError
@@ -34,7 +32,7 @@ from cleared.git.known_files import KnownFiles
 from cleared.git.known_objects import KnownObjects
 from cleared.trust.checkpoint import read_forgotten
 from cleared.trust.keys import own_public_key
-from cleared.workspace.sealed_files import SealedFiles, digest_sources
+from cleared.workspace.sealed_files import SealedFiles, program_version
 from cleared.workspace.settings.setting_keys import to_plain_values
 
 
@@ -89,7 +87,9 @@ def check_committed_records(host: Host, repo: Repository, snapshot: Snapshot) ->
         return []
     description = describe_check(host, repo, snapshot)
     source = CommittedSource(snapshot)
-    violations = _ask_domains(host, lambda audit: audit.check_records(source, snapshot))
+    was_right = SealedFiles(host.layout.state_dir, program_version()).read(_NAME) is not None
+    may_trust = was_right and _can_read(host, repo, snapshot)
+    violations = _ask_domains(host, lambda audit: audit.check_records(source, snapshot, may_trust=may_trust))
     violations += _find_unknown_origins(host, repo, snapshot)
     if not violations and describe_check(host, repo, snapshot) == description:  # nothing has changed meanwhile
         remember_right(host, description)
@@ -113,7 +113,7 @@ def _find_unknown_origins(host: Host, repo: Repository, snapshot: Snapshot) -> l
         return find_unknown_origins(host, repo, snapshot)
     worth = LineWorth(host, snapshot)
     if is_carried_on(host, repo, snapshot, worth, since):
-        return find_unknown_origins(host, repo, snapshot, judged=True)
+        return find_unknown_origins(host, repo, snapshot, since=since, judged=True)
     apart = can_be_judged_apart(host, repo, snapshot, worth, since)
     return find_unknown_origins(host, repo, snapshot, since=since if apart else None)
 
@@ -141,14 +141,14 @@ def is_known_right(host: Host, repo: Repository, snapshot: Snapshot) -> bool:
 
     The caller has compared the working tree with the commit.
     """
-    files = SealedFiles(host.layout.state_dir, _program_version())
+    files = SealedFiles(host.layout.state_dir, program_version())
     known = files.read(_NAME)
     return known is not None and known == describe_check(host, repo, snapshot) and _can_read(host, repo, snapshot)
 
 
 def remember_right(host: Host, description: bytes) -> None:
     """Keep that a check found nothing wrong. ``description``: of what it depends on."""
-    SealedFiles(host.layout.state_dir, _program_version()).write(_NAME, description)
+    SealedFiles(host.layout.state_dir, program_version()).write(_NAME, description)
 
 
 def describe_check(host: Host, repo: Repository, snapshot: Snapshot) -> bytes:
@@ -193,7 +193,7 @@ _JUDGED: Final = "judged"
 
 def _find_judged(host: Host, repo: Repository, snapshot: Snapshot) -> str | None:
     """The newest commit up to which the history was found right, where all that this depends on is as it was."""
-    known = SealedFiles(host.layout.state_dir, _program_version()).read(_JUDGED)
+    known = SealedFiles(host.layout.state_dir, program_version()).read(_JUDGED)
     if known is None:
         return None
     digest, _, since = known.rpartition(b" ")
@@ -202,9 +202,9 @@ def _find_judged(host: Host, repo: Repository, snapshot: Snapshot) -> str | None
 
 def _remember_judged(host: Host, repo: Repository, snapshot: Snapshot) -> None:
     """Keep that the history is right; not where there were reviewers, as each decision is judged by the rules then."""
-    if not had_reviewers(host, repo):
+    if not had_reviewers(host, repo, _find_judged(host, repo, snapshot)):
         digest = _digest_values(_list_surroundings(host, repo, snapshot))
-        files = SealedFiles(host.layout.state_dir, _program_version())
+        files = SealedFiles(host.layout.state_dir, program_version())
         files.write(_JUDGED, digest + f" {snapshot.commit}".encode("ascii"))
 
 
@@ -213,7 +213,7 @@ def _can_read(host: Host, repo: Repository, snapshot: Snapshot) -> bool:
     oids: dict[str, None] = {}
     for prefix in ManagedFiles(host.layout).folders:
         oids |= dict.fromkeys(oid for mode, oid in snapshot.list_entries(prefix).values() if mode.startswith("100"))
-    known = KnownObjects(repo, SealedFiles(host.layout.state_dir, _program_version()))
+    known = KnownObjects(repo, SealedFiles(host.layout.state_dir, program_version()))
     unread = known.find_unknown(list(oids))
     try:
         contents = snapshot.read_blobs(unread)
@@ -230,10 +230,3 @@ def _digest_file(repo: Repository, name: str) -> str:
         return hashlib.sha256((repo.common_dir / name).read_bytes()).hexdigest()
     except FileNotFoundError:
         return ""
-
-
-@lru_cache(maxsize=1)
-def _program_version() -> bytes:
-    """A digest of the whole program; empty where it cannot be read, and then nothing is kept."""
-    digest = digest_sources("")
-    return digest + sys.version.encode() if digest else b""

@@ -90,10 +90,10 @@ def read_parents(repo: Repository, commit: str) -> list[str]:
     return parse_parents(repo.objects.read_object(commit)[1])
 
 
-def had_reviewers(host: Host, repo: Repository) -> bool:
-    """Whether somebody was ever named to decide."""
+def had_reviewers(host: Host, repo: Repository, since: str | None = None) -> bool:
+    """Whether somebody was ever named to decide. ``since``: a commit up to which nobody was."""
     approvals = Approvals(CommittedSource(Snapshot(repo, repo.read_head())), host.root, {})
-    return bool(_find_first_rules(approvals, repo))
+    return bool(_find_first_rules(approvals, repo, since))
 
 
 def find_unauthorized_commits(host: Host, repo: Repository) -> list[tuple[str, Violation]]:
@@ -365,8 +365,9 @@ def _read_workspace_id(snapshot: Snapshot) -> str:
     return (snapshot.read_file(WORKSPACE) or b"").decode("ascii", "replace").strip()
 
 
-def _find_first_rules(approvals: Approvals, repo: Repository) -> list[CommitInfo]:
-    """The commits that named reviewers where there were none, oldest first.
+def _find_first_rules(approvals: Approvals, repo: Repository, since: str | None = None) -> list[CommitInfo]:
+    """The commits that named reviewers where there were none, oldest first. ``since``: only those that are not in this
+    one's history.
 
     Where the settings at the end count here, only records that counted do: anybody can commit such with a key of their
     own, under any date, and take it back.
@@ -383,7 +384,7 @@ def _find_first_rules(approvals: Approvals, repo: Repository) -> list[CommitInfo
             return False
         return review_rules(record.policy).is_restricted
 
-    commits = history.read_log(approvals.root, None, [CONFIG], full_history=True)
+    commits = history.read_log(approvals.root, None, [CONFIG], since=since, full_history=True)
     return [
         each
         for each in reversed(commits)

@@ -10,8 +10,8 @@ from ledger_samples import JOURNAL, PATHS, DictSource, books, entry_of, journal,
 
 from cleared.base.csv_text import format_record
 from cleared.base.errors import WorkspaceError
+from cleared.books.audit.books_check import check_books
 from cleared.books.ledger.bank_lines import LINE_COLUMNS, MATCH_COLUMNS, append_rows
-from cleared.books.ledger.checks import check_books
 from cleared.books.ledger.staged_bank_lines import BankBook
 
 EARLIER = "books/bank/matches.csv"

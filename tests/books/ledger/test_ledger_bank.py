@@ -10,6 +10,7 @@ from ledger_samples import CHART, JAN5, JOURNAL, bank, books, journal, leg_row, 
 
 from cleared.base.csv_text import format_record
 from cleared.base.errors import PrimitiveError, WorkspaceError
+from cleared.books.audit.books_check import check_books
 from cleared.books.ledger.bank_lines import (
     LINE_COLUMNS,
     MATCH_COLUMNS,
@@ -22,7 +23,7 @@ from cleared.books.ledger.bank_lines import (
 )
 from cleared.books.ledger.bank_row import BankRow
 from cleared.books.ledger.chart import parse_chart
-from cleared.books.ledger.checks import check_books, check_draft
+from cleared.books.ledger.checks import check_draft
 from cleared.books.ledger.posting import post_entry
 from cleared.books.ledger.staged_bank_lines import BankBook
 

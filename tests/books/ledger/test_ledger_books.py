@@ -9,7 +9,8 @@ import pytest
 from ledger_samples import JAN5, JOURNAL, ZERO, bank, books, journal, leg_row, legs, pair
 
 from cleared.base.errors import PrimitiveError
-from cleared.books.ledger.checks import check_against_commit, check_books, check_draft
+from cleared.books.audit.books_check import check_books
+from cleared.books.ledger.checks import check_against_commit, check_draft
 from cleared.books.ledger.closed_periods import trial_balance_digest
 from cleared.books.ledger.entry import STATUSES, TRANSITIONS, Bounds, Leg
 from cleared.books.ledger.periods import PeriodMark, append_mark, parse_periods

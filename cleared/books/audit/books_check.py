@@ -1,0 +1,251 @@
+"""The invariants over all months, and the bank lines against the journal: what ``cleared check`` judges books by.
+
+Each month is judged for itself (``judged_months``), and all of them together by what is needed of each. Of a month that
+was right, and is as it was, that is known. What no month can tell alone is judged each time: lines that are not simply
+booked, chains, balances.
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections import defaultdict
+from collections.abc import Iterator
+from datetime import date
+
+from cleared.base import money
+from cleared.base.errors import Place
+from cleared.books.audit.judged_months import (
+    JudgedMonth,
+    JudgedMonths,
+    MatchedLeg,
+    Pairs,
+    describe_match,
+    describe_unknown_line,
+    find_leg,
+    iter_month_lines,
+    judge_month,
+    list_far_legs,
+    name_month,
+    read_matches,
+)
+from cleared.books.index.journal_index import MonthKey
+from cleared.books.ledger.agreed_balances import AgreementCheck, BankTiming, BookedLine
+from cleared.books.ledger.closed_periods import check_closed_periods
+from cleared.books.ledger.day_balances import DayBalances
+from cleared.books.ledger.entry import entry_of_leg, parse_entry_id
+from cleared.books.ledger.receipts import find_receipt_violations, parse_receipts
+from cleared.books.ledger.single_count import check_chains, check_line
+from cleared.books.ledger.staged_bank_lines import RELEASED, BankBook
+from cleared.books.ledger.staged_journal import Books
+from cleared.domains.record_audit import TWO_CLONES_PAGE, Violation
+
+
+def check_books(books: Books, bank: BankBook, kept: JudgedMonths | None = None) -> list[Violation]:
+    """Every invariant over all months, and the bank lines against the journal. ``kept``: what is known of the months of
+    the commit that these are of.
+
+    Months are read one after the other, and let go.
+    """
+    return _BooksCheck(books, bank, kept).list_violations()
+
+
+def list_month_paths(books: Books, bank: BankBook) -> dict[MonthKey, list[str]]:
+    """Month → the files that it is judged by. Nothing where one file has the matches of all months, as earlier versions
+    wrote it."""
+    paths: dict[MonthKey, list[str]] = defaultdict(list)
+    for key in books.list_months():
+        paths[key].append(books.paths.journal_path(*key))
+    for key, files in _list_bank_files(bank).items():
+        paths[key] += [path for _, path in files]
+    matches = dict(bank.paths.list_month_files(bank.source, bank.paths.matches))
+    for month, path in matches.items():
+        paths[_parse_month(month)].append(path)
+    return paths if "" not in matches else {}
+
+
+class _BooksCheck:
+    def __init__(self, books: Books, bank: BankBook, kept: JudgedMonths | None) -> None:
+        self._books, self._bank, self._kept = books, bank, kept
+        self._lines = _list_bank_files(bank)
+        matches = dict(bank.paths.list_month_files(bank.source, bank.paths.matches))
+        older = matches.pop("", None)
+        self._older = read_matches(bank, older) if older is not None else {}
+        """Matches of lines of all months, as earlier versions wrote them; a month takes those of its lines away."""
+        self._matches = {_parse_month(month): path for month, path in matches.items()}
+        self._judged: dict[MonthKey, JudgedMonth] = {}
+        self._wanted: dict[MonthKey, dict[str, MatchedLeg | None]] = defaultdict(dict)
+        """Month → its legs that lines of other months are matched to; None where it has no such leg."""
+        self._moved = DayBalances()
+        self._violations: list[Violation] = []
+
+    def list_violations(self) -> list[Violation]:
+        self._judge_months()
+        path = self._books.paths.receipts
+        receipts = parse_receipts(self._bank.source.read(path), path).values()
+        return [
+            *self._violations,
+            *self._find_twice(),
+            *self._check_others(),
+            *self._check_balances(),
+            *find_receipt_violations(receipts, self._bank.source.read, self._has_entry, path),
+            *check_chains([entry for judged in self._judged.values() for entry in judged.chained]),
+        ]
+
+    # -- each month -----------------------------------------------------------------------------------------------
+
+    def _judge_months(self) -> None:
+        journals, matched = set(self._books.list_months()), dict[MonthKey, dict[str, Pairs]]()
+        for month in {*journals, *self._lines, *self._matches}:
+            known = self._kept.find_month(month) if self._kept is not None else None
+            if known is not None and self._books.chart.accounts.keys() >= set(known.accounts):
+                self._judged[month] = known
+                pairs = [other.pairs for other in known.others]
+            else:
+                known = None
+                matched[month] = read_matches(self._bank, self._matches[month]) if month in self._matches else {}
+                pairs = [*matched[month].values(), *self._older.values()]
+            for other, leg_id in list_far_legs(month, pairs):
+                if known is None or known.versions.get(name_month(other)) != self._find_version(other):
+                    self._wanted[other][leg_id] = None
+        right = [
+            month for month in sorted({*matched, *(journals & self._wanted.keys())}) if self._read_month(month, matched)
+        ]
+        for line_id, pairs_of_line in self._older.items():
+            self._violations += describe_unknown_line(self._bank.paths.matches, line_id, pairs_of_line)
+        self._judged = dict(sorted(self._judged.items()))
+        for month, judged in self._judged.items():
+            has_changed = self._take_wanted(month, judged)
+            if self._kept is not None and (month in right or (has_changed and month not in matched)):
+                self._kept.keep_month(month, judged)
+
+    def _read_month(self, month: MonthKey, matched: dict[MonthKey, dict[str, Pairs]]) -> bool:
+        """Take the legs that are wanted of a month; judge it, where it is not known to be right. Whether it is."""
+        journal = self._books.scan_month(*month)
+        for leg_id in self._wanted.get(month, ()):
+            self._wanted[month][leg_id] = find_leg(journal, leg_id)
+        if month not in matched:
+            return False
+        if self._kept is not None:
+            if month in self._kept.index.blobs:
+                self._kept.index.add_month(journal)
+        else:
+            for entry in journal.entries.values():
+                self._moved.add_entry(entry)
+        files, path = self._lines.get(month, []), self._find_matches(month)
+        found, judged = judge_month(
+            journal, self._bank, files, path, matched[month], self._older, self._books.chart.accounts
+        )
+        self._judged[month], matched[month] = judged, {}
+        self._violations += found
+        return not found
+
+    def _take_wanted(self, month: MonthKey, judged: JudgedMonth) -> bool:
+        """Add to a month the legs of others that were wanted for it; whether there are such."""
+        far = [
+            (other, leg_id)
+            for other, leg_id in list_far_legs(month, [each.pairs for each in judged.others])
+            if leg_id in self._wanted.get(other, ())
+        ]
+        for other, leg_id in far:
+            leg = self._wanted[other][leg_id]
+            judged.legs.pop(leg_id, None)
+            judged.legs |= {leg_id: leg} if leg is not None else {}
+            judged.versions[name_month(other)] = self._find_version(other)
+        return bool(far)
+
+    def _find_matches(self, month: MonthKey) -> str:
+        return self._matches.get(month, self._bank.paths.matches)
+
+    def _find_version(self, month: MonthKey) -> str:
+        return self._kept.find_version(self._books.paths.journal_path(*month)) if self._kept is not None else ""
+
+    # -- all together ---------------------------------------------------------------------------------------------
+
+    def _has_entry(self, entry_id: str) -> bool:
+        parts = parse_entry_id(entry_id)
+        judged = self._judged.get(parts[:2]) if parts is not None else None
+        return judged is not None and parts is not None and 0 < parts[2] <= judged.last_number
+
+    def _find_twice(self) -> Iterator[Violation]:
+        """The bank lines that are recorded twice."""
+        marks = array("Q", b"".join(judged.marks for judged in self._judged.values()))
+        if len(set(marks)) == len(marks):
+            return
+        seen = set()
+        for account, line in iter_month_lines(self._bank, [file for files in self._lines.values() for file in files]):
+            if line.line_id in seen:
+                yield Violation(
+                    "lines_accounted",
+                    f"the bank line {line.line_id} of {account} is recorded twice",
+                    f"Restore books/bank from the last good commit; where two clones were joined: {TWO_CLONES_PAGE}.",
+                    Place(field=line.line_id),
+                )
+            seen.add(line.line_id)
+
+    def _check_others(self) -> Iterator[Violation]:
+        """Whether lines that are not simply booked are accounted for, by legs that there are, once on every day."""
+        strays = {line_id for judged in self._judged.values() for line_id in judged.strays}
+        for month, judged in self._judged.items():
+            path = self._find_matches(month)
+            for bank_account, line, pairs in judged.others:
+                posted = money.total([amount for _, amount in pairs])
+                if not (line.line_id in strays or self._bank.is_accounted(line, posted)):
+                    yield Violation(
+                        "lines_accounted",
+                        f"{bank_account} {line.posted_date} {line.amount} {line.description[:60]!r}: "
+                        f"{posted} of it is posted, and nobody set it aside",
+                        "Post it, or ignore it with a reason.",
+                        Place(field=line.line_id),
+                    )
+                for leg_id, amount in pairs:
+                    if (leg := judged.legs.get(leg_id)) is None:
+                        why = f"the bank line {line.line_id} is matched to {leg_id}, which is not there"
+                        yield describe_match(path, why)
+                    elif leg.amount != amount:
+                        yield describe_match(path, f"{leg_id} moves {leg.amount}, its match says {amount}")
+                if len(pairs) > 1:
+                    legs = {entry_of_leg(i): judged.legs[i].day for i, _ in pairs if i in judged.legs}
+                    yield from check_line(line, pairs, legs)
+
+    def _check_balances(self) -> Iterator[Violation]:
+        """Whether closed periods are as they were closed, and the books still meet each balance that they once met."""
+        agreed = self._bank.agreed_balances
+        if not agreed and self._books.periods.closed_through is None:
+            return
+        balances = self._kept.index.day_balances(since=date.min) if self._kept is not None else self._moved
+        yield from check_closed_periods(self._books, balances)
+        if agreed:
+            check = AgreementCheck(agreed, balances, self._time_lines())
+            yield from check.list_violations(self._bank.paths.reconciliations)
+
+    def _time_lines(self) -> BankTiming:
+        """What stands between the balances of bank and books: the lines that are not booked whole, on their day."""
+        timing, booked_on = BankTiming(), dict[str, int]()
+        for judged in self._judged.values():
+            booked_on |= judged.booked_on
+        for judged in self._judged.values():
+            for bank_account, line, pairs in judged.others:
+                legs = [judged.legs[leg_id] for leg_id, _ in pairs if leg_id in judged.legs]
+                account = legs[-1].account if legs else booked_on.get(bank_account)
+                if account is not None and line.state == "posted" and not self._is_released(line.line_id, pairs):
+                    parts = tuple((leg.day, leg.amount) for leg in legs if leg.account == account)
+                    is_ignored = self._bank.is_ignored(line.line_id)
+                    timing.add_line(account, BookedLine(line.line_id, line.posted_date, line.amount, parts, is_ignored))
+        return timing
+
+    def _is_released(self, line_id: str, pairs: Pairs) -> bool:
+        outcome = self._bank.find_outcome(line_id)
+        return outcome is not None and outcome.outcome == RELEASED and not money.total([each for _, each in pairs])
+
+
+def _list_bank_files(bank: BankBook) -> dict[MonthKey, list[tuple[str, str]]]:
+    """Month → bank account and path of each file of its bank lines."""
+    files: dict[MonthKey, list[tuple[str, str]]] = defaultdict(list)
+    for account in bank.list_accounts():
+        for month, path in bank.list_month_files(account):
+            files[_parse_month(month)].append((account, path))
+    return files
+
+
+def _parse_month(name: str) -> MonthKey:
+    return int(name[:4]), int(name[5:7])

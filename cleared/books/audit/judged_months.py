@@ -1,0 +1,234 @@
+"""One month of the books, judged: its journal, its bank lines, and what of these is matched to what.
+
+Of a month that is right in itself little is needed to judge all months together. That is kept, sealed, under the ids
+that git has for the month's files, so that a check of old books reads the months that changed.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import itertools
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from datetime import date
+from decimal import Decimal
+from pathlib import Path
+from typing import Final, NamedTuple
+
+import msgspec
+from msgspec import Struct
+
+from cleared.base.errors import Place
+from cleared.books.index.journal_index import JournalIndex, MonthKey
+from cleared.books.ledger.bank_lines import BankLine, iter_lines, iter_matches
+from cleared.books.ledger.chains import ChainEntry
+from cleared.books.ledger.entry import leg_suffix, parse_entry_id
+from cleared.books.ledger.journal import JournalMonth, check_accounts
+from cleared.books.ledger.single_count import chain_entry, is_chained
+from cleared.books.ledger.staged_bank_lines import BankBook
+from cleared.domains.record_audit import Violation
+from cleared.git import Snapshot
+from cleared.workspace.sealed_files import SealedFiles, program_version
+
+Pairs = tuple[tuple[str, Decimal], ...]
+"""(leg id, amount) of each leg that was ever matched to a bank line."""
+_KIND: Final = ".judged"
+_SPARE_FILES: Final = 12
+"""Months as they were before, or are on other branches, that stay beside those of a commit."""
+MARK_BYTES: Final = 8
+
+
+class MatchedLeg(NamedTuple):
+    """A leg that is matched to a bank line."""
+
+    account: int
+    day: date
+    amount: Decimal
+
+
+class OtherLine(NamedTuple):
+    """A bank line that is more than booked whole, on its day, by one leg of its month. ``bank_account``: its id."""
+
+    bank_account: str
+    line: BankLine
+    pairs: Pairs
+
+
+class JudgedMonth(Struct):
+    """What a check of all months needs of one."""
+
+    last_number: int = 0
+    """Its journal has the entries from 1 to this."""
+    accounts: list[int] = []
+    """Those that its entries use."""
+    chained: list[ChainEntry] = []
+    marks: bytes = b""
+    """Eight bytes for each bank line, the same for the same id."""
+    others: list[OtherLine] = []
+    booked_on: dict[str, int] = {}
+    """Bank account → the account that the last of its lines is booked on."""
+    legs: dict[str, MatchedLeg] = {}
+    """The legs that ``others`` are matched to, by their ids; those that are not there are left out."""
+    versions: dict[str, str] = {}
+    """Of the legs of other months: ``YYYY-MM`` → the id that git had for the journal."""
+    strays: list[str] = []
+    """Lines of other months that its file of matches has; there are none where it is right."""
+
+
+class JudgedMonths:
+    """What is known of the months of one commit that were found right in themselves. ``index``: of its journals;
+    ``paths``: month → the files that it is judged by; ``may_read``: whether git has these as they were when a check
+    read them."""
+
+    def __init__(
+        self,
+        index: JournalIndex,
+        snapshot: Snapshot,
+        paths: Mapping[MonthKey, Sequence[str]],
+        state_dir: Path,
+        *,
+        may_read: bool,
+    ) -> None:
+        self.index = index
+        self._snapshot, self._may_read = snapshot, may_read
+        self._files = SealedFiles(state_dir, program_version())
+        self._names = {month: self._name_month(month, paths[month]) for month in paths}
+
+    def find_month(self, month: MonthKey) -> JudgedMonth | None:
+        """What is known of a month, as the commit has it."""
+        name = self._names.get(month) if self._may_read else None
+        data = self._files.read(name) if name else None
+        return msgspec.msgpack.decode(data, type=JudgedMonth) if data is not None else None
+
+    def keep_month(self, month: MonthKey, judged: JudgedMonth) -> None:
+        """Keep what is known of a month that is right in itself."""
+        if name := self._names.get(month):
+            self._files.write(name, msgspec.msgpack.encode(judged))
+            self._files.remove_others(set(self._names.values()), (_KIND,), _SPARE_FILES)
+
+    def find_version(self, path: str) -> str:
+        """The id that git has for a file; empty where there is none."""
+        return self._snapshot.find_blob_id(path) or ""
+
+    def _name_month(self, month: MonthKey, paths: Sequence[str]) -> str:
+        versions = [(path, self.find_version(path)) for path in paths]
+        if not all(version for _, version in versions):  # a link, or a folder
+            return ""
+        digest = hashlib.sha256(json.dumps([self.index.places, versions]).encode()).hexdigest()
+        return f"{name_month(month)}-{digest[:40]}{_KIND}"
+
+
+def judge_month(
+    journal: JournalMonth,
+    bank: BankBook,
+    files: Sequence[tuple[str, str]],
+    path: str,
+    matched: Mapping[str, Pairs],
+    older: dict[str, Pairs],
+    known_accounts: Mapping[int, object],
+) -> tuple[list[Violation], JudgedMonth]:
+    """What is wrong with one month, and what is needed of it.
+
+    ``files``: bank account and path of each file of its lines; ``path``, ``matched``: its file of matches, and line →
+    what that says; ``older``: the same of one file for all months, from which the month's lines are taken;
+    ``known_accounts``: those of the chart.
+    """
+    month = (journal.year, journal.month)
+    violations = [*journal.damage, *check_accounts([journal], known_accounts)]
+    judged = JudgedMonth(
+        journal.last_number,
+        sorted({leg.account_id for entry in journal.entries.values() for leg in entry.legs}),
+        [chain_entry(entry) for entry in journal.entries.values() if is_chained(entry)],
+    )
+    marks, left = [], dict(matched)
+    for bank_account, line in iter_month_lines(bank, files):
+        marks.append(mark_line(line.line_id))
+        own = left.pop(line.line_id, ())
+        if own and line.posted_date.isoformat()[:7] != name_month(month):
+            violations.append(_describe_stray(path, line))
+        pairs = (*older.pop(line.line_id, ()), *own)
+        legs = {leg_id: leg for leg_id, _ in pairs if (leg := find_leg(journal, leg_id)) is not None}
+        for leg in legs.values():
+            judged.booked_on[bank_account] = leg.account
+        if not _is_plain(line, pairs, legs):
+            judged.others.append(OtherLine(bank_account, line, pairs))
+            judged.legs |= legs
+    judged.marks = b"".join(marks)
+    for line_id, pairs in left.items():
+        if (found := bank.find_line(line_id)) is not None:
+            violations.append(_describe_stray(path, found[1]))
+            judged.strays.append(line_id)
+        else:
+            violations += describe_unknown_line(path, line_id, pairs)
+    return violations, judged
+
+
+def _is_plain(line: BankLine, pairs: Pairs, legs: Mapping[str, MatchedLeg]) -> bool:
+    """Whether one leg books all of a line on its day: then the line is accounted for, and no balance waits for it."""
+    if len(pairs) != 1 or line.amount == 0:
+        return False
+    (leg_id, amount), *_ = pairs
+    leg = legs.get(leg_id)
+    return leg is not None and amount == line.amount == leg.amount and leg.day == line.posted_date
+
+
+def find_leg(journal: JournalMonth, leg_id: str) -> MatchedLeg | None:
+    """A leg of a month by its id; None where it has none of that id."""
+    parts = parse_entry_id(leg_id)
+    if parts is None or parts[:2] != (journal.year, journal.month) or parts[2] not in journal.entries:
+        return None
+    entry = journal.entries[parts[2]]
+    for i, leg in enumerate(entry.legs):
+        if leg_suffix(i) == parts[3]:
+            return MatchedLeg(leg.account_id, entry.date, leg.amount)
+    return None
+
+
+def list_far_legs(month: MonthKey, pairs: Iterable[Pairs]) -> Iterator[tuple[MonthKey, str]]:
+    """Month and id of each leg of another month among these."""
+    for leg_id, _ in itertools.chain.from_iterable(pairs):
+        parts = parse_entry_id(leg_id)
+        if parts is not None and parts[:2] != month:
+            yield parts[:2], leg_id
+
+
+def iter_month_lines(bank: BankBook, files: Iterable[tuple[str, str]]) -> Iterator[tuple[str, BankLine]]:
+    """The bank lines of these files (bank account and path), each with the account; one that a file has twice comes
+    once."""
+    for account, path in files:
+        lines = {line.line_id: line for line in iter_lines(bank.source.read(path), path)}
+        yield from ((account, line) for line in lines.values())
+
+
+def mark_line(line_id: str) -> bytes:
+    """What tells that a bank line is there twice."""
+    return hashlib.blake2b(line_id.encode(), digest_size=MARK_BYTES).digest()
+
+
+def read_matches(bank: BankBook, path: str) -> dict[str, Pairs]:
+    """Line → what is matched to it, of one file."""
+    matched: dict[str, Pairs] = {}
+    for line_id, leg_id, amount in iter_matches(bank.source.read(path), path):
+        matched[line_id] = (*matched.get(line_id, ()), (leg_id, amount))
+    return matched
+
+
+def describe_match(path: str, message: str) -> Violation:
+    """That a match is not right. ``path``: its file."""
+    return Violation("lines_accounted", message, "Restore the journal or the matches (git log -- books).", Place(path))
+
+
+def describe_unknown_line(path: str, line_id: str, pairs: Pairs) -> list[Violation]:
+    """That something is matched to a bank line that there is not."""
+    why = f"is matched to the bank line {line_id}, which is not recorded"
+    return [describe_match(path, f"{leg_id} {why}") for leg_id, _ in pairs]
+
+
+def _describe_stray(path: str, line: BankLine) -> Violation:
+    why = f"a match of the bank line of {line.posted_date} is not in the file of its month, where runs look for it"
+    return describe_match(path, why)
+
+
+def name_month(month: MonthKey) -> str:
+    """``YYYY-MM``."""
+    return f"{month[0]:04d}-{month[1]:02d}"
