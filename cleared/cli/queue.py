@@ -330,7 +330,7 @@ def undo_decision(
     asks = sys.stdin.isatty() and not yes and not json
     named = do(host, dry_run=True, older=older) if dry_run or asks else None
     if named is not None:
-        print_message(named.messages[0]) if not json else _print_decision(named, json, "Taken back")
+        print_message("\n".join(named.messages)) if not json else _print_decision(named, json, "Taken back")
     if dry_run or (asks and not typer.confirm("Take it back?", err=True)):
         return
     _print_decision(do(host, act=named.act if named is not None else None, older=older), json, "Taken back")

@@ -90,24 +90,18 @@ class LastAct(Struct, frozen=True):
             )
 
 
-def find_last_act(host: Host, snapshot: Snapshot, open_cards: Iterable[Card], *, older: bool = False) -> LastAct | None:
-    """The newest act of a person in the history of a commit that was not taken back; None where there is none.
-
-    ``older``: the newest that undo can take back; what was done since beside the books, such as a setting, stays, and
-    what git took back is passed over.
-    """
-    repo, acts = snapshot.repo, _Acts(host, snapshot, open_cards)
+def iter_last_acts(host: Host, snapshot: Snapshot, open_cards: Iterable[Card]) -> Iterator[LastAct]:
+    """The acts of persons in the history of a commit, newest first: those that stand, and those that git took back."""
+    acts = _Acts(host, snapshot, open_cards)
     for commit in _iter_decisions(host, snapshot):
         act = acts.find_act(commit)
-        if act is None or (act.is_beside and older):
+        if act is None:
             continue
-        reverted = find_git_revert(host, repo, snapshot, commit)
-        if reverted is None:
-            return act
-        if not older:
+        reverted = find_git_revert(host, snapshot.repo, snapshot, commit)
+        if reverted is not None:
             said = " ".join(filter(None, (f"It was {reverted.outcome}.", reverted.remedy)))
-            return LastAct(commit, said, is_beside=True, git_revert=reverted)
-    return None
+            act = LastAct(commit, said, is_beside=True, git_revert=reverted)
+        yield act
 
 
 class _Acts:
@@ -167,10 +161,11 @@ def read_last_act(host: Host) -> LastAct | None:
     with host.open_for_reading() as repo:
         snapshot = Snapshot(repo, repo.read_head())
         cards = read_cards(host, snapshot).list_open()
-        last = find_last_act(host, snapshot, cards)
+        acts = iter_last_acts(host, snapshot, cards)
+        last = next(acts, None)
         if last is None or not last.is_beside:
             return last
-        return replace(last, before=find_last_act(host, snapshot, cards, older=True))
+        return replace(last, before=next((act for act in acts if not act.is_beside), None))
 
 
 def _iter_decisions(host: Host, snapshot: Snapshot) -> Iterator[history.CommitInfo]:

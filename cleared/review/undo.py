@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Final
 
 from cleared.base.clock import format_iso
 from cleared.base.errors import PolicyError
+from cleared.base.short_text import list_lines
 from cleared.cards.card import Card, card_id
 from cleared.cards.kinds import QUESTION
 from cleared.changes import commit_messages
@@ -21,7 +23,7 @@ from cleared.gate.proposals.record_signing import Signer, sign_tests
 from cleared.gate.proposals.rollback import roll_back_script
 from cleared.git import Snapshot, history
 from cleared.review.answers import committed_questions
-from cleared.review.last_act import LATER_TRAILER, UNDOES, LastAct, find_last_act
+from cleared.review.last_act import LATER_TRAILER, UNDOES, LastAct, iter_last_acts
 from cleared.review.record_review import TAKEN_BACK, DecisionResult, UndoCase, load_reviews
 from cleared.runs.suspended_runs import reissue_question
 from cleared.trust.approval_record import digest_of
@@ -30,6 +32,7 @@ from cleared.trust.verification import Approvals
 
 ABOUT = "About"
 """The trailer that names the records a decision was taken back of."""
+_MOST_PASSED: Final = 5
 
 
 def undo_decision(host: Host, *, dry_run: bool = False, act: str | None = None, older: bool = False) -> DecisionResult:
@@ -47,10 +50,10 @@ def undo_decision(host: Host, *, dry_run: bool = False, act: str | None = None, 
     approved: list[tuple[LastAct, str]] = []
 
     def stage_undo(decision_context: DecisionContext) -> Decision | None:
-        last = _require_last_act(host, decision_context, act, older=older)
+        last, passed = _require_last_act(host, decision_context, act, older=older)
         commit = last.commit
         result.act, result.subject = last.id, commit.subject
-        result.messages[:] = [f"{'it would take' if dry_run else 'took'} back: {last.name}"]
+        result.messages[:] = [f"{'it would take' if dry_run else 'took'} back: {last.name}", *passed]
         if last.rolled_back:
             made = decision_context.snapshot.at_commit(commit.id).read_file(last.rolled_back)
             approved[:] = [(last, digest_of(made or b""))]
@@ -97,21 +100,29 @@ def undo_decision(host: Host, *, dry_run: bool = False, act: str | None = None, 
     return result
 
 
-def _require_last_act(host: Host, decision_context: DecisionContext, act: str | None, *, older: bool) -> LastAct:
-    """The last act. Raises ``PolicyError`` where it is not ``act``, or cannot be taken back."""
-    cards = decision_context.context.cards.open_cards()
-    last = find_last_act(host, decision_context.snapshot, cards, older=older)
-    if last is not None and last.is_beside and act not in (None, last.id):  # it was shown beside the last
-        last = find_last_act(host, decision_context.snapshot, cards, older=True)
+def _require_last_act(
+    host: Host, decision_context: DecisionContext, act: str | None, *, older: bool
+) -> tuple[LastAct, list[str]]:
+    """The last act, and a line for each newer one that is passed over as git took it back. Raises ``PolicyError`` where
+    it is not ``act``, or cannot be taken back."""
+    acts = iter_last_acts(host, decision_context.snapshot, decision_context.context.cards.open_cards())
+    last, passed = next(acts, None), list[str]()
+    # With ``act`` it was shown beside the last.
+    while last is not None and last.is_beside and (older or act not in (None, last.id)):
+        passed += [f"passed over: {last.name}, which was {last.git_revert.outcome}"] if last.git_revert else []
+        last = next(acts, None)
+    passed = list_lines(passed, _MOST_PASSED, "… and {} more that git took back")
     if last is None:
-        raise PolicyError("there is no decision to take back", remedy="cleared queue list shows what waits.")
+        raise PolicyError(
+            "; ".join(["there is no decision to take back", *passed]), remedy="cleared queue list shows what waits."
+        )
     if act is not None and act != last.id:
         raise PolicyError(
             f"the last decision is another one by now: {last.name}; nothing was taken back",
             remedy="Look at the queue again; undo then takes back that one.",
         )
     last.require_undoable(host)
-    return last
+    return last, passed
 
 
 def _roll_back_approval(host: Host, last: LastAct, digest: str, result: DecisionResult) -> DecisionResult:

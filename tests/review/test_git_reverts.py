@@ -96,6 +96,23 @@ def test_undo_after_git_took_back_what_was_not_the_last_commit(posted: Workspace
         refused(posted("queue", "undo"), 3, f"was taken back already {by}")
 
 
+def test_undo_names_what_it_passes_over(posted: Workspace) -> None:
+    """Else who asks for the act before the acceptance takes it for the one that git took back."""
+    posted.ok("queue", "approve", FOUR)
+    posted.ok("queue", "approve", TWO)
+    by = take_back(posted)
+    posted.ok("accept", "HEAD", "--reason", "meant so")
+    passed = f"which was taken back already {by}"
+    with unchanged(posted):
+        told = posted.ok("queue", "undo", "--older", "--dry-run").err.splitlines()
+        assert len(told) == 2 and f"it would take back: confirm: {FOUR}" in told[0]
+        assert told[1].startswith(f"passed over: confirm: {TWO}") and told[1].endswith(passed)
+    done = posted.json("queue", "undo", "--older")
+    assert done["entries"] == [FOUR] and passed in done["said"][1] and len(done["said"]) == 2
+    refused(posted("queue", "undo", "--older"), 3, "there is no decision to take back; passed over", passed)
+    posted.in_order()
+
+
 def test_undo_after_a_commit_by_hand_changed_what_it_wrote(ws: Workspace) -> None:
     """Nobody says then that git took it back, but that it may be so, and what to do."""
     add(ws, "2025-01-15", "Depreciation")
