@@ -43,8 +43,9 @@ def _origin_rows(explanation: dict[str, Any]) -> list[tuple[str, object]]:
     else:
         rows.append(("decided by", explanation["by"]))
     for decision in explanation["decisions"]:
-        what = f"{decision['at']}  {decision['by']}: {decision['what']}{_signature_note(decision['signed'])}"
-        rows.append(("then", what))
+        reverted = f", which was {decision['git_revert']}" if decision["git_revert"] else ""
+        what = f"{decision['what']}{_signature_note(decision['signed'])}{reverted}"
+        rows.append(("then", f"{decision['at']}  {decision['by']}: {what}"))
         rows += [("", f"{c['field']}: {c['old'] or '(none)'} → {c['new'] or '(none)'}") for c in decision["changed"]]
     return rows
 

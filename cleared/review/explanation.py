@@ -19,6 +19,7 @@ from cleared.base.errors import ClearedError, Place, UsageError
 from cleared.base.json_values import to_json
 from cleared.base.short_text import join_words
 from cleared.changes.attestation import ORIGIN_TRAILERS
+from cleared.changes.audit.git_reverts import find_git_revert
 from cleared.changes.decisions.decision_context import UNDO_TRAILER
 from cleared.changes.decisions.passkey_signatures import find_passkey_signer
 from cleared.changes.decisions.signatures import find_signing_reviewer, read_parents
@@ -87,7 +88,7 @@ def explain_record(host: Host, name: str) -> Explanation:
             **_run_origin(host, repo, commit, _Maker(review, origin.record_id)),
             "restores": origin.restores or None,
             "replaced_by": origin.successor or None,
-            "decisions": _later_decisions(host, repo, review, origin, commit, removal),
+            "decisions": _later_decisions(host, head, review, origin, commit, removal),
         }
         return Explanation(data, origin.words)
 
@@ -261,7 +262,7 @@ def _find_traced_call(run_trace: Mapping[str, Any], maker: _Maker) -> dict[str, 
 
 def _later_decisions(
     host: Host,
-    repo: Repository,
+    head: Snapshot,
     review: RecordReview,
     origin: RecordOrigin,
     made: history.CommitInfo,
@@ -269,8 +270,8 @@ def _later_decisions(
 ) -> list[dict[str, Any]]:
     """What people decided of it since it was made, oldest first; what had its id before is another record. ``changed``:
     what they amended. ``signed``: by which reviewer, as the signature says; empty where it is wrong, None where there
-    is none."""
-    decisions, record_id = [], origin.record_id
+    is none. ``git_revert``: what became of it, where git took it back; None where it stands."""
+    repo, decisions, record_id = head.repo, [], origin.record_id
     whole = re.compile(rf"(?<![\w-]){re.escape(record_id)}(?![\w-])")
     since = parent_commit(repo, made.id)
     commits = history.read_log(host.root, None, grep=record_id, files=True, since=since)
@@ -280,6 +281,7 @@ def _later_decisions(
         texts = (commit.subject, commit.trailers.get(UNDO_TRAILER, ""), commit.trailers.get(ABOUT, ""))
         is_about = any(whole.search(text) for text in texts) or (removal is not None and commit.id == removal.id)
         if "Decision" in commit.trailers and is_about:
+            reverted = find_git_revert(host, repo, head, commit)
             decisions.append(
                 {
                     "commit": commit.id,
@@ -288,6 +290,7 @@ def _later_decisions(
                     "what": commit.subject,
                     "changed": _list_changes(host, repo, commit, review, origin),
                     "signed": _find_signer(host, repo, commit.id) if KEY in commit.trailers else None,
+                    "git_revert": reverted.outcome if reverted is not None else None,
                 }
             )
     return decisions[::-1]

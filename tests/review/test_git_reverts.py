@@ -205,6 +205,18 @@ def test_why_tells_of_the_entry_that_has_the_number_now(ws: Workspace) -> None:
     assert found["run"] == run and found["decisions"] == []
 
 
+def test_why_says_of_a_decision_that_git_took_it_back(posted: Workspace) -> None:
+    """It is no part of why the entry is as it is; what somebody decided since is."""
+    posted.ok("queue", "approve", TWO)
+    by = take_back(posted)
+    posted.ok("accept", "HEAD", "--reason", "meant so")
+    posted.ok("queue", "correct", TWO, "--account", "5070")
+    found = posted.json("why", TWO)["decisions"]
+    assert [each["git_revert"] for each in found] == [f"taken back already {by}", None]
+    told = posted.ok("why", TWO).out.splitlines()
+    assert [f", which was taken back already {by}" in line for line in told if line.startswith("then")] == [True, False]
+
+
 def test_a_version_is_not_held_to_what_git_took_back(ws: Workspace) -> None:
     """The entries that a roll-back lists are those that stand, not those of their numbers."""
     ws.script(RENT, name="accrue")

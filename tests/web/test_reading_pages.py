@@ -16,6 +16,17 @@ def test_why_an_entry_is_so_is_said_in_words_first_and_by_hashes_last(posted: Wo
     assert 0 < why.index("The bank said") < why.index("Evidence") < why.index(first)
 
 
+def test_why_says_which_decision_git_took_back(posted: Workspace) -> None:
+    posted.ok("queue", "approve", "2025-01-002")
+    posted.git("revert", "--no-edit", "HEAD")
+    with inner_server(posted.root) as server:
+        server.sign_in(server.code)
+        later = server.get("/books/entries/2025-01-002").text.partition("Decided later")[2]
+    assert f"ACME INVOICE 12, which was taken back already by git, in commit {posted.head()[:7]}" in " ".join(
+        later.split()
+    )
+
+
 def test_the_calls_of_a_run_are_folded_away_below_what_came_of_it(posted: Workspace) -> None:
     run = posted.json("run", "list")[0]["run_id"]
     with inner_server(posted.root) as server:

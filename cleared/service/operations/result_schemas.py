@@ -96,7 +96,16 @@ VIOLATIONS: Final = list_of(object_of(check=TEXT, message=TEXT, remedy=TEXT, pla
 EXPLANATION: Final = object_of(
     commit=object_of(id=TEXT, at=TEXT, subject=TEXT),
     run=MAYBE_TEXT,
-    decisions=list_of(object_of(commit=TEXT, by=MAYBE_TEXT, at=MAYBE_TEXT, what=TEXT, signed=MAYBE_TEXT)),
+    decisions=list_of(
+        object_of(
+            commit=TEXT,
+            by=MAYBE_TEXT,
+            at=MAYBE_TEXT,
+            what=TEXT,
+            signed=MAYBE_TEXT,
+            git_revert=MAYBE_TEXT | {"description": "What became of it, where git took it back."},
+        )
+    ),
 )
 
 RUN_SUMMARIES: Final = list_of(
