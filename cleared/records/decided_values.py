@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from msgspec import Struct
 
 from cleared.changes.audit.commit_origins import CommitOrigins
+from cleared.changes.audit.git_reverts import find_git_revert
 from cleared.changes.decisions.decision_context import UNDO_TRAILER
 from cleared.changes.record_sources import CommittedSource
 from cleared.gate.improvements import LessonSource
@@ -36,11 +37,12 @@ class DecidedRow(Struct, frozen=True):
 
 def read_decisions(source: LessonSource, tables: Mapping[str, Table]) -> list[DecidedRow]:
     """The decisions about rows of these tables, newest first, as far as what vouches for them counts here. What was
-    taken back is none."""
+    taken back, also by git, is none."""
     host, snapshot = source.host, source.snapshot
     repo = snapshot.repo
     origins = CommitOrigins(host, repo, snapshot)
-    undone = {commit.trailers.get(UNDOES, "") for commit in _read_log(source, UNDOES)}
+    undos = (each for each in _read_log(source, UNDOES) if find_git_revert(host, repo, snapshot, each) is None)
+    undone = {commit.trailers.get(UNDOES, "") for commit in undos}
     found: dict[str, DecidedRow | None] = {}
     for commit in _read_log(source, UNDO_TRAILER):
         named = commit.trailers.get(UNDO_TRAILER, "").split()  # where an id with a blank is not whole
@@ -55,7 +57,7 @@ def read_decisions(source: LessonSource, tables: Mapping[str, Table]) -> list[De
         before, after = CommittedSource(Snapshot(repo, parent)), CommittedSource(Snapshot(repo, commit.id))
         changes = {change.id: change for change in list_changes_between(before, after, commit.files or ())}
         ids = [name for name in dict.fromkeys((*changes, *about)) if name not in found]
-        if not ids or not origins.is_ours(history.read_commit(host.root, commit.id)):
+        if not ids or not origins.is_ours(commit) or find_git_revert(host, repo, snapshot, commit) is not None:
             continue
         for name in ids:
             row, change = find_row(after, name), changes.get(name)

@@ -140,6 +140,28 @@ def test_what_was_confirmed_put_back_or_taken_back_counts_as_that(shop: Workspac
     shop.in_order()
 
 
+@pytest.mark.parametrize("is_last", [True, False])
+def test_a_decision_that_git_took_back_teaches_nothing(shop: Workspace, is_last: bool) -> None:
+    """Where it was the last commit, and where git left what attests it. An undo that git took back leaves the decision
+    that it undid."""
+    deliver(shop, "acme", "bolt", "nut", "screw")
+    deliver(shop, "zen", "tea")
+    correct(shop, "hardware", "acme/bolt", "acme/nut", "acme/screw")
+    reverted = shop.head()
+    if not is_last:
+        shop.ok("queue", "approve", "stock/zen/tea")
+    shop.git("revert", "--no-edit", reverted)
+    shop.ok("accept", "HEAD", "--reason", "meant so")
+    assert improve(shop)["proposed"] == [], "two are too few"
+    correct(shop, "hardware", "acme/screw")
+    shop.ok("queue", "undo")
+    assert improve(shop)["proposed"] == []
+    shop.git("revert", "--no-edit", "HEAD")
+    shop.ok("accept", "HEAD", "--reason", "meant so")
+    assert [each["change"] for each in improve(shop)["proposed"]] == ["supplier acme → group hardware from now on"]
+    shop.in_order()
+
+
 def test_rows_that_another_agent_made_teach_it_nothing_and_commits_by_hand_nobody(shop: Workspace) -> None:
     shop.agent("other", KEEPER.replace("RULES = [", "KNOWN = [").replace("in RULES", "in KNOWN"), header=HEADER)
     rows = [{"supplier": "acme", "sku": sku} for sku in ("bolt", "nut", "screw")]

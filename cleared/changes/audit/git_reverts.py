@@ -118,16 +118,18 @@ class _WrittenRows:
 
     def __init__(self, audit: RecordAudit, path: str, old: bytes, new: bytes) -> None:
         self._audit, self.path = audit, path
-        self._added = self._count_fixed(new) - self._count_fixed(old)
+        self._added = self._count_rows(new) - self._count_rows(old)
         # What was replaced never comes back by a decision, such as an earlier status; but for rows that are free.
-        self._replaced = set(split_rows(old)) - set(split_rows(new)) if self._count_fixed(new) else set[bytes]()
+        is_fixed = bool(audit.list_fixed_rows(path, new))
+        self._replaced = set(split_rows(old)) - set(split_rows(new)) if is_fixed else set[bytes]()
         self.count = self._added.total() + len(self._replaced)
 
     def count_missing(self, data: bytes) -> int:
         """How many of them are not in what the file says at another commit."""
         returned = self._replaced.intersection(split_rows(data)) if self._replaced else set[bytes]()
-        return (self._added - self._count_fixed(data)).total() + len(returned)
+        return (self._added - self._count_rows(data)).total() + len(returned)
 
-    def _count_fixed(self, data: bytes) -> Counter[bytes]:
-        """The rows without what may change in them. The header is none, for it comes again with any other row."""
-        return Counter(self._audit.list_fixed_rows(self.path, data)[1:])
+    def _count_rows(self, data: bytes) -> Counter[bytes]:
+        """The rows without what may change in them; whole, where all may. The header is none, for it comes again with
+        any other row."""
+        return Counter((self._audit.list_fixed_rows(self.path, data) or split_rows(data))[1:])
