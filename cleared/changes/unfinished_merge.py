@@ -2,34 +2,44 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+from typing import Final
 
 from cleared.base.errors import Place, WorkspaceError
 from cleared.domains.installed_domains import ManagedFiles
 from cleared.domains.record_audit import TWO_CLONES_PAGE
 from cleared.git import Repository, history
+from cleared.git.repository import unfinished_error
 from cleared.workspace.location import Layout
 
-_GIVE_UP = f"Do not join it by hand: git merge --abort (or git rebase --abort), then cleared sync ({TWO_CLONES_PAGE})."
+_COLLISION: Final = (
+    "two clones have both written here, and git cannot join what they wrote",
+    f"Do not join it by hand: git {{}} --abort, then cleared sync ({TWO_CLONES_PAGE}).",
+)
+_REVERT_COLLISION: Final = (
+    "something has written here after the commit that is reverted, and git cannot take that one out alone",
+    "Do not do it by hand: git {} --abort. Then have it taken back by one more commit: cleared revert RUN for a run or "
+    "an import, cleared queue undo for the last decision, cleared journal void ID for an entry.",
+)
 
 
-def find_collisions(root: Path, layout: Layout) -> list[WorkspaceError]:
-    """The files that only runs and decisions may change, and that a merge under way could not join; an error each."""
-    message = "two clones have both written here, and git cannot join what they wrote"
-    paths, managed = history.list_unmerged_paths(root), ManagedFiles(layout)
-    return [WorkspaceError(message, place=Place(path), remedy=_GIVE_UP) for path in paths if managed.has_path(path)]
+def find_collisions(repo: Repository, layout: Layout) -> list[WorkspaceError]:
+    """The files that only runs and decisions may change, and that git could not join in what is under way; an error
+    each."""
+    command, managed = repo.find_unfinished(), ManagedFiles(layout)
+    message, remedy = _REVERT_COLLISION if command == "revert" else _COLLISION
+    paths = filter(managed.has_path, history.list_unmerged_paths(repo.root))
+    return [WorkspaceError(message, place=Place(path), remedy=remedy.format(command)) for path in paths]
 
 
 def explain_unfinished(repo: Repository, layout: Layout) -> WorkspaceError | None:
     """Why nothing can be committed while git waits for the user to finish something, and what to do; ``None`` where it
     waits for nothing."""
-    try:
-        repo.refuse_unfinished()
-    except WorkspaceError as error:
-        collisions = find_collisions(repo.root, layout)
-        if not collisions:
-            return error
-        more = f" (and {len(collisions) - 1} more files)" if len(collisions) > 1 else ""
-        first = collisions[0]
-        return WorkspaceError(f"{error.message}: {first.message}{more}", place=first.place, remedy=first.remedy)
-    return None
+    command = repo.find_unfinished()
+    if command is None:
+        return None
+    error, collisions = unfinished_error(command), find_collisions(repo, layout)
+    if not collisions:
+        return error
+    more = f" (and {len(collisions) - 1} more files)" if len(collisions) > 1 else ""
+    first = collisions[0]
+    return WorkspaceError(f"{error.message}: {first.message}{more}", place=first.place, remedy=first.remedy)

@@ -18,7 +18,7 @@ from cleared.base.safe_files import create_temporary, write_durably
 from cleared.git import working_files
 from cleared.git.object_reader import blob_id, is_oid
 from cleared.git.refs import head_moved_error
-from cleared.git.repository import Repository, Snapshot
+from cleared.git.repository import Repository, Snapshot, unfinished_error
 from cleared.git.working_files import check_path, name_way_aside
 
 _NAME = "seal.json"
@@ -180,10 +180,8 @@ def refuse_obstacles(repo: Repository, intent: CommitIntent, edited: Collection[
 
 def refuse_unfinished_merge(repo: Repository) -> None:
     """Raises ``HeadMoved`` where a merge or rebase began meanwhile: it would end with the files that it found."""
-    try:
-        repo.refuse_unfinished()
-    except WorkspaceError as error:
-        raise head_moved_error(error.message) from None
+    if (command := repo.find_unfinished()) is not None:
+        raise head_moved_error(unfinished_error(command).message)
 
 
 def _refuse_move_obstacles(repo: Repository, move: PathMove) -> None:

@@ -18,14 +18,14 @@ from cleared.git.git_process import Git, GitFailed, find_git, first_line
 from cleared.git.object_reader import HashName, ObjectReader, TreeEntry
 from cleared.git.refs import Branch, current_branch_name
 
-#: What git leaves in the git directory while it waits for the user to finish something.
-_UNFINISHED: Final = (
-    ("rebase-merge", "a rebase", "git rebase --continue", "git rebase --abort"),
-    ("rebase-apply", "a rebase", "git rebase --continue", "git rebase --abort"),
-    ("MERGE_HEAD", "a merge", "git merge --continue", "git merge --abort"),
-    ("CHERRY_PICK_HEAD", "a cherry-pick", "git cherry-pick --continue", "git cherry-pick --abort"),
-    ("REVERT_HEAD", "a revert", "git revert --continue", "git revert --abort"),
-)
+#: What git leaves in the git directory while it waits for the user to finish something: the git command that began it.
+_UNFINISHED: Final = {
+    "rebase-merge": "rebase",
+    "rebase-apply": "rebase",
+    "MERGE_HEAD": "merge",
+    "CHERRY_PICK_HEAD": "cherry-pick",
+    "REVERT_HEAD": "revert",
+}
 _RECENT: Final = 32
 """How many commits back an ancestor is looked for before git is asked."""
 
@@ -103,17 +103,13 @@ class Repository:
             raise WorkspaceError(f"git stores objects here by {hash_name}, which is not supported")
         return cls(root, Path(git_dir), (root / common_dir).resolve(), cast("HashName", hash_name))
 
-    def refuse_unfinished(self) -> None:
-        """Raises ``WorkspaceError`` in the middle of a merge, a rebase or the like."""
-        for name, operation, go_on, give_up in _UNFINISHED:
-            if (self.git_dir / name).exists():
-                raise WorkspaceError(
-                    f"the repository is in the middle of {operation}",
-                    remedy=f"Finish it ({go_on}) or give it up ({give_up}).",
-                )
+    def find_unfinished(self) -> str | None:
+        """The git command, such as ``merge``, that waits for the user to finish it."""
+        return next((command for mark, command in _UNFINISHED.items() if (self.git_dir / mark).exists()), None)
 
     def _refuse_unwritable(self, unborn: bool) -> None:
-        self.refuse_unfinished()
+        if (command := self.find_unfinished()) is not None:
+            raise unfinished_error(command)
         if self.branch.is_detached:
             bisecting = (self.git_dir / "BISECT_LOG").exists()
             raise WorkspaceError(
@@ -304,6 +300,14 @@ def find_clone_id(repo: Repository, *, make: bool = False, given: str = "") -> s
     text = given or secrets.token_hex(6)
     write_atomic(path, f"{text}\n".encode())
     return text
+
+
+def unfinished_error(command: str) -> WorkspaceError:
+    """What is said in the middle of a merge, a rebase or the like: of the git ``command`` that waits."""
+    return WorkspaceError(
+        f"the repository is in the middle of a {command}",
+        remedy=f"Finish it (git {command} --continue) or give it up (git {command} --abort).",
+    )
 
 
 class Snapshot:

@@ -224,3 +224,20 @@ def test_a_version_is_not_held_to_what_git_took_back(ws: Workspace) -> None:
     add(ws, "2025-01-15", "Depreciation")
     done = ws.ok("agent", "rollback", "accrue", "--reason", "wrong")
     assert "2025-01-001" not in done.out + done.err
+
+
+def test_a_revert_that_collides_is_named_with_the_way_to_take_it_back(posted: Workspace) -> None:
+    """The commit that began the files of a month: what was written since keeps git from taking it out."""
+    run, made = posted.json("run", "list")[0]["run_id"], posted.head()
+    posted.ok("queue", "approve", TWO)
+    posted.git("revert", "--no-edit", made, check=False)
+    found = posted("check", "--json").json["violations"]
+    assert {each["place"] for each in found} >= {"books/2025/01/journal.csv", "logs/agent-log-2025-02.csv"}
+    for each in found:
+        assert "after the commit that is reverted" in each["message"] and "clones" not in each["message"], each
+        assert "git revert --abort" in each["remedy"] and "sync" not in each["remedy"], each
+    said = ("in the middle of a revert: something has written here after", "git revert --abort", "cleared revert RUN")
+    refused(posted("queue", "approve", FOUR), 4, *said)
+    posted.git("revert", "--abort")
+    posted.ok("revert", run, "--yes")
+    posted.in_order()

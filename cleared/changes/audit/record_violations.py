@@ -45,7 +45,7 @@ def find_violations(host: Host) -> list[Violation]:
         committed = CommittedSource(snapshot)
         unfinished = explain_unfinished(repo, host.layout)
         if unfinished is not None:
-            colliding = find_collisions(host.root, host.layout)
+            colliding = find_collisions(repo, host.layout)
             violations = [_describe_error(error, "provenance") for error in colliding or [unfinished]]
             violations += _ask_domains(host, lambda audit: audit.check_records(committed))
             return violations + _find_unknown_origins(host, repo, snapshot)

@@ -19,6 +19,7 @@ from cleared.changes.decisions.decision_context import Decision, DecisionContext
 from cleared.changes.host import Host, current_user
 from cleared.changes.record_sources import CommittedSource
 from cleared.git import Repository, Snapshot, history
+from cleared.git.repository import unfinished_error
 from cleared.jobs.tasks.ledger_lines import parse_line, render_line
 from cleared.jobs.tasks.task_definition import ARCHIVE, Task, parse_task, task_path
 from cleared.jobs.tasks.task_graph import sort_key
@@ -41,7 +42,8 @@ def renumber_tasks(host: Host, other: str) -> tuple[dict[str, str], str | None]:
     refuse_in_job()
     commit = history.read_commit(host.root, other).id
     with host.open_for_reading() as repo:
-        repo.refuse_unfinished()
+        if (command := repo.find_unfinished()) is not None:
+            raise unfinished_error(command)
         known, theirs, taken = _compare(host, repo, commit)
     if not theirs:
         return {}, None
