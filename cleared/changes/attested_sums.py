@@ -2,7 +2,7 @@
 
 A person who answers for a commit attests what that one brought otherwise (``accepts``): the sum that it left open; the
 lines that it added and that did not count (``covers``), which count no more once they would; and those that it took out
-(``withdraws``), which count no more wherever they come back.
+and that are still gone (``withdraws``), which count no more wherever they come back.
 """
 
 from __future__ import annotations

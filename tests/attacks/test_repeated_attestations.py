@@ -133,3 +133,32 @@ def test_a_merge_brings_back_nothing_that_was_taken_out(taken_back: Workspace, c
     taken_back.git("commit", "-q", "-m", f"Merge side{claim}")
     assert has_draw(taken_back)
     assert any("brought back what one side had taken out" in found for found in named(taken_back))
+
+
+@pytest.mark.parametrize("answered", [(0, 1), (1, 0)])
+def test_the_revert_of_a_revert_is_answered_for_in_any_order(posted: Workspace, answered: tuple[int, int]) -> None:
+    """A check names both. Once both are answered for, the books are as before them, and nothing is left to answer."""
+    posted.ok("journal", "add", "2025-02-05", "rent", "3200=7777.00", "1010=-7777.00")
+    before, reverts = posted.entries(), []
+    for _ in range(2):
+        posted.git("revert", "--no-edit", "HEAD")
+        reverts.append(posted.head())
+    assert len(named(posted)) == 2
+    for each in answered:
+        posted.ok("accept", reverts[each], "--reason", "meant so")
+    assert posted.entries() == before
+    posted.in_order()
+    posted.git("revert", "--no-edit", reverts[1])
+    posted.ok("accept", "HEAD", "--reason", "it was a mistake after all")
+    posted.in_order()
+
+
+def test_who_answers_for_a_revert_does_not_answer_for_what_came_back_since(posted: Workspace) -> None:
+    posted.ok("journal", "add", "2025-02-05", "draw by mistake", "3200=7777.00", "1010=-7777.00")
+    posted.git("tag", "draw")
+    posted.git("revert", "--no-edit", "HEAD")
+    reverted = posted.head()
+    posted.git("cherry-pick", "draw")
+    copied = posted.head()
+    posted.ok("accept", reverted, "--reason", "it was a mistake")
+    assert [each.split()[1] for each in named(posted)] == [copied[:10]]

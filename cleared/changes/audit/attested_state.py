@@ -124,7 +124,9 @@ class AttestedState:
             for counting in (True, False)
         )
         covers = self._sums.list_lines(after, counting=False).keys() - has
-        withdraws = had - self._sums.list_lines(after, counting=True).keys()
+        # Not what somebody has put back since, such as by reverting the commit: what it attests is there, too.
+        stands = (self._sums.list_lines(each, counting=True).keys() for each in (after, self._snapshot))
+        withdraws = had.difference(*stands)
         return describe_acceptance(commit, self.measure_commit(commit), sorted(covers), sorted(withdraws))
 
     def is_otherwise_attested(self, commit: CommitInfo, total: int) -> bool:
