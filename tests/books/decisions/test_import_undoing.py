@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from harness import JANUARY, Workspace, chase, refused, unchanged
+from harness import JANUARY, Workspace, chase, refused, take_ok, unchanged
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from reviewers import People
@@ -16,6 +16,15 @@ BOTH = chase(
     ("01/10/2025", "COFFEE", "-4.50", "2446.40"),
     ("02/03/2025", "GITHUB *PRO", "-4.00", "2442.40"),
 )
+
+
+IMPORT_AND_ACCRUE = """
+for t in importer_parse("january.csv"):
+    journal_add_double(t["date"], t["description"], 5030 if t["amount"] < 0 else 1010,
+        1010 if t["amount"] < 0 else 4010, abs(t["amount"]), reference=t["reference"])
+importer_mark_processed("january.csv")
+journal_add_double("2025-01-31", "RENT", 5150, 3100, 1200)
+"""
 
 
 def trial_balance(ws: Workspace) -> dict[int, str]:
@@ -214,4 +223,29 @@ def test_what_a_revert_has_left_standing_is_named_with_the_way_to_take_it_back(w
         refused(done, 3, "but for what people had decided: 2025-01-002", "cleared journal void 2025-01-002")
     ws.ok("journal", "void", "2025-01-002", "--reason", "the rest")
     assert trial_balance(ws) == {}
+    ws.in_order()
+
+
+def test_an_entry_without_a_bank_line_goes_with_the_run_that_posted_it(ws: Workspace) -> None:
+    ws.drop("january.csv")
+    ws.script(IMPORT_AND_ACCRUE)
+    assert len(ws.json("import", "undo", "january.csv")["entries"]) == 5
+    assert trial_balance(ws) == {}
+    ws.in_order()
+
+
+def test_an_entry_that_got_the_number_since_stays(ws: Workspace) -> None:
+    """Somebody took out by git the one that the run had posted beside those of the bank lines."""
+    ws.drop("january.csv")
+    ws.script(IMPORT_AND_ACCRUE)
+    path = "books/2025/01/journal.csv"
+    ws.put(path, "".join(row for row in ws.read(path).splitlines(keepends=True) if ",RENT," not in row))
+    by_hand = ws.commit(path)
+    take_ok(ws, "recover", "--forget")
+    ws.ok("accept", by_hand, "--reason", "the rent is posted by another agent")
+    ws.ok("journal", "add", "2025-01-20", "Depreciation", "5220=10", "1590=-10")
+    assert [e["entry_id"] for e in ws.entries() if e["description"] == "Depreciation"] == ["2025-01-005"]
+    done = ws.json("import", "undo", "january.csv")
+    assert done["entries"] == [f"2025-01-00{number}" for number in range(1, 5)]
+    assert trial_balance(ws) == {1590: "-10.00", 5220: "10.00"}
     ws.in_order()
