@@ -15,6 +15,7 @@ from cleared.base.effects import Effect
 from cleared.base.file_source import FileSource
 from cleared.books.card_kinds import BALANCE_GAP
 from cleared.books.decision_effects import effects_of_draft
+from cleared.books.decisions.freed_receipts import free_receipts
 from cleared.books.entry_cards import stage_unasked_cards
 from cleared.books.import_findings import stage_findings
 from cleared.books.importing.bank_file import ImportFile
@@ -56,6 +57,9 @@ class _DescribedEntries(Mapping[str, Mapping[str, Any]]):
 
 class BooksDraft(StagedBooks):
     """The books as a ``Staged`` domain."""
+
+    freed_receipts: Mapping[str, bytes] = {}
+    """The record of receipts, where entries of the draft got numbers that others had: path → content."""
 
     @property
     def has_changes(self) -> bool:
@@ -105,12 +109,16 @@ class BooksDraft(StagedBooks):
 
     def complete_draft(self, context: Context, snapshot: Snapshot, *, stays_open: bool) -> None:
         stage_met_balances(context, snapshot, stays_open=stays_open)
+        path = self.bank.paths.receipts
+        data = self.bank.source.read(path) if self.books.staged else None
+        if data is not None and (freed := free_receipts(context, data)) is not data:
+            self.freed_receipts = {path: freed}
 
     def find_violations(self) -> list[Violation]:
         return check_draft(self.books, self.bank)
 
     def render_files(self, run_id: str) -> Mapping[str, bytes | None]:
-        return {**self.books.render_files(), **self.bank.render_files(run_id)}
+        return {**self.books.render_files(), **self.bank.render_files(run_id), **self.freed_receipts}
 
     def taken_files(self) -> Mapping[str, ImportFile]:
         return self.imports.list_moves()

@@ -19,6 +19,7 @@ from cleared.base.errors import ClearedError, Place, PolicyError, UsageError, Wo
 from cleared.base.safe_files import read_stable, write_new
 from cleared.books.card_kinds import RECEIPT
 from cleared.books.decisions import book_subjects
+from cleared.books.decisions.freed_receipts import free_receipts
 from cleared.books.decisions.receipt_proposals import propose_links, read_receipts
 from cleared.books.importing.receipt_damage import refuse_damaged
 from cleared.books.importing.receipt_text import read_receipt
@@ -268,7 +269,9 @@ def _propose_all(
 def stage_rows(context: Context, rows: Iterable[str], before: bytes | None = None) -> dict[str, bytes | None]:
     """The record with these rows; ``before``: its content where this decision has changed it already."""
     path = books_of(context).bank.paths.receipts
-    return {path: append_receipt_rows(before if before is not None else books_of(context).bank.source.read(path), rows)}
+    if before is None and (data := books_of(context).bank.source.read(path)) is not None:
+        before = free_receipts(context, data)
+    return {path: append_receipt_rows(before, rows)}
 
 
 def _require_entry(context: Context, entry_id: str) -> None:

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 
 from cleared.base import money
 from cleared.books.card_kinds import RECEIPT
+from cleared.books.decisions.freed_receipts import free_receipts
 from cleared.books.ledger.receipts import (
     Payment,
     Receipt,
@@ -21,10 +22,10 @@ from cleared.primitives.context import Context
 
 
 def read_receipts(context: Context) -> dict[str, Receipt]:
-    """SHA-256 → the committed receipts."""
+    """SHA-256 → the committed receipts, without links to numbers that others had."""
     path = books_of(context).bank.paths.receipts
     data = books_of(context).bank.source.read(path)
-    return parse_receipts(data, path) if data is not None else {}
+    return parse_receipts(free_receipts(context, data), path) if data is not None else {}
 
 
 def propose_kept_receipts(context: Context) -> None:

@@ -175,6 +175,52 @@ def test_an_entry_that_an_undo_brings_back_has_its_receipt(posted: Workspace, pa
     posted.in_order()
 
 
+def free_number(ws: Workspace, file: Path, *words: str) -> str:
+    """An entry that has the receipt, and that git takes back: its number."""
+    entry = str(ws.json("journal", "add", *words)["entry_id"])
+    made = ws.head()
+    ws.ok("receipt", "add", str(file), "--entry", entry)
+    ws.git("revert", "--no-edit", made)
+    ws.ok("accept", "HEAD", "--reason", "meant so")
+    return entry
+
+
+@pytest.mark.parametrize("by_run", [True, False])
+def test_who_gets_a_number_gets_no_receipt_of_another(posted: Workspace, tmp_path: Path, by_run: bool) -> None:
+    """Git took back the entry that had the number and the receipt. That stays, and can be linked anew."""
+    (tmp_path / "scan.txt").write_bytes(DEPOT)
+    entry = free_number(posted, tmp_path / "scan.txt", "2025-01-15", "Depreciation", "5220=10", "1590=-10")
+    assert "cleared receipt unlink" in posted("check").out
+    if by_run:
+        posted.script('journal_add_double("2025-01-31", "RENT", 5150, 3100, 1200)')
+    else:
+        posted.ok("journal", "add", "2025-01-31", "RENT", "5150=1200", "3100=-1200")
+    assert posted.json("why", entry)["receipts"] == []
+    assert [each["entries"] for each in posted.json("receipt", "list", "--loose")["receipts"]] == [[]]
+    posted.in_order()
+    posted.ok("receipt", "link", "scan.txt", entry)
+    posted.ok("journal", "add", "2025-01-31", "more", "5150=1", "3100=-1")
+    assert posted.json("receipt", "list")["receipts"][0]["entries"] == [entry]
+    posted.in_order()
+
+
+def test_an_entry_that_an_undo_brings_back_has_its_receipt_alone(
+    posted: Workspace, paid: dict[str, Any], tmp_path: Path
+) -> None:
+    """What comes back gets the number of an entry that git took back."""
+    for name in ("scan.txt", "other.txt"):
+        (tmp_path / name).write_bytes(DEPOT + name.encode())
+    posted.ok("receipt", "add", str(tmp_path / "scan.txt"), "--entry", paid["entry_id"])
+    posted.ok("queue", "reject", paid["entry_id"], "--reason", "unclear", "--outcome", "suspense")
+    later = free_number(posted, tmp_path / "other.txt", "2025-01-31", "later", "5220=10", "1590=-10")
+    posted.ok("queue", "undo", "--older")
+    assert later in {entry["entry_id"] for entry in posted.entries()}
+    [again] = [e["entry_id"] for e in posted.entries() if e["amount"] == "45.10" and e["status"] != "voided"]
+    found = {each["name"]: each["entries"] for each in posted.json("receipt", "list")["receipts"]}
+    assert found == {"scan.txt": [paid["entry_id"], again], "other.txt": []}
+    posted.in_order()
+
+
 @pytest.mark.parametrize("keep", ["git", "local"])
 def test_b29_killed_while_receipts_are_kept(posted: Workspace, keep: str, tmp_path: Path) -> None:
     """B29: SIGKILL at each step: the next command keeps each file of the inbox once, and loses none."""
