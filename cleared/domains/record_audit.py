@@ -111,12 +111,10 @@ class RecordAudit:
 
     # -- states ---------------------------------------------------------------------------------------------------
 
-    def check_records(
-        self, source: FileSource, commit: Snapshot | None = None, *, may_trust: bool = False
-    ) -> list[Violation]:
-        """What is wrong with the records in a source. ``commit``: the commit that it reads, where an index of that may
-        be kept; ``may_trust``: whether git has what was found right before as it was then, so that it need not be read
-        again. Raises ``WorkspaceError`` where a file cannot be read at all."""
+    def check_records(self, source: FileSource, commit: Snapshot | None = None) -> list[Violation]:
+        """What is wrong with the records in a source. ``commit``: the commit that it reads, where what was found of its
+        files may be kept, and what was kept of them need not be read again. Raises ``WorkspaceError`` where a file
+        cannot be read at all."""
         return []
 
     def check_edits(self, source: FileSource, committed: FileSource) -> list[Violation]:

@@ -26,9 +26,7 @@ def list_checks() -> Mapping[str, str]:
 class TableAudit(RecordAudit):
     """Judges the tables. Their rows come and go; who may change them is what stays."""
 
-    def check_records(
-        self, source: FileSource, commit: Snapshot | None = None, *, may_trust: bool = False
-    ) -> list[Violation]:
+    def check_records(self, source: FileSource, commit: Snapshot | None = None) -> list[Violation]:
         found: list[Violation] = []
         for path in source.list_paths(FOLDER):
             name = table_of(path, "csv")

@@ -77,8 +77,7 @@ class JudgedMonth(Struct):
 
 class JudgedMonths:
     """What is known of the months of one commit that were found right in themselves. ``index``: of its journals;
-    ``paths``: month → the files that it is judged by; ``may_read``: whether git has these as they were when a check
-    read them."""
+    ``paths``: month → the files that it is judged by; ``state_dir``: the workspace's ``.cleared/``."""
 
     def __init__(
         self,
@@ -86,18 +85,15 @@ class JudgedMonths:
         snapshot: Snapshot,
         paths: Mapping[MonthKey, Sequence[str]],
         state_dir: Path,
-        *,
-        may_read: bool,
     ) -> None:
         self.index = index
-        self._snapshot, self._may_read = snapshot, may_read
+        self._snapshot = snapshot
         self._files = SealedFiles(state_dir, program_version())
         self._names = {month: self._name_month(month, paths[month]) for month in paths}
 
     def find_month(self, month: MonthKey) -> JudgedMonth | None:
         """What is known of a month, as the commit has it."""
-        name = self._names.get(month) if self._may_read else None
-        data = self._files.read(name) if name else None
+        data = self._files.read(name) if (name := self._names.get(month)) else None
         return msgspec.msgpack.decode(data, type=JudgedMonth) if data is not None else None
 
     def keep_month(self, month: MonthKey, judged: JudgedMonth) -> None:

@@ -87,9 +87,10 @@ def check_committed_records(host: Host, repo: Repository, snapshot: Snapshot) ->
         return []
     description = describe_check(host, repo, snapshot)
     source = CommittedSource(snapshot)
-    was_right = SealedFiles(host.layout.state_dir, program_version()).read(_NAME) is not None
-    may_trust = was_right and _can_read(host, repo, snapshot)
-    violations = _ask_domains(host, lambda audit: audit.check_records(source, snapshot, may_trust=may_trust))
+    # A first check reads all of git's files; later ones trust what was found of a file while git has it as it was.
+    is_first = SealedFiles(host.layout.state_dir, program_version()).read(_NAME) is None
+    commit = snapshot if is_first or _can_read(host, repo, snapshot) else None
+    violations = _ask_domains(host, lambda audit: audit.check_records(source, commit))
     violations += _find_unknown_origins(host, repo, snapshot)
     if not violations and describe_check(host, repo, snapshot) == description:  # nothing has changed meanwhile
         remember_right(host, description)

@@ -220,9 +220,7 @@ class StateComparison(RecordComparison):
 class StateAudit(RecordAudit):
     """Judges what agents keep."""
 
-    def check_records(
-        self, source: FileSource, commit: Snapshot | None = None, *, may_trust: bool = False
-    ) -> list[Violation]:
+    def check_records(self, source: FileSource, commit: Snapshot | None = None) -> list[Violation]:
         paths = [path for path in source.list_paths(FOLDER) if path.endswith(_SUFFIX)]
         return [violation for path in paths for violation in check_file(path, source.read(path))]
 

@@ -67,9 +67,7 @@ def audit_books(ws: Workspace, *, may_trust: bool) -> list[tuple[str, str]]:
 def audit_commit(layout: Any, repo: Repository, may_trust: bool) -> list[tuple[str, str]]:
     snapshot = Snapshot(repo, repo.read_head())
     try:
-        found = BookAudit(layout).check_records(
-            CommittedSource(snapshot), snapshot if may_trust else None, may_trust=may_trust
-        )
+        found = BookAudit(layout).check_records(CommittedSource(snapshot), snapshot if may_trust else None)
     except WorkspaceError as error:
         return [("format", str(error))]
     return sorted((each.check, f"{each.place} {each.record_id} {each.message}") for each in found)
@@ -96,7 +94,7 @@ def list_reads(ws: Workspace, *, may_trust: bool) -> set[str]:
     with host.open_for_reading() as repo:
         snapshot = Snapshot(repo, repo.read_head())
         source = Reads(snapshot)
-        assert BookAudit(host.layout).check_records(source, snapshot, may_trust=may_trust) == []
+        assert BookAudit(host.layout).check_records(source, snapshot if may_trust else None) == []
     return {path for path in source.paths if re.search(r"2024|matches", path) and snapshot_has(ws, path)}
 
 
