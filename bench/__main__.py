@@ -57,6 +57,7 @@ FIGURES: dict[str, Callable[[bool], Result]] = {
     "month_list": books.month_list,
     "whole_list": books.whole_list,
     "check_again": books.check_again,
+    "check_changed": books.check_changed,
     "check_whole": books.check_whole,
     "reports": books.reports,
     "open_reports": reporting.open_reports,

@@ -53,6 +53,16 @@ def check_again(quick: bool) -> Result:
     return _alone("check, 100,000 entries, nothing changed", ["check"], 2, 250, quick)
 
 
+def check_changed(quick: bool) -> Result:
+    """``check``, after one more entry: its month is judged."""
+
+    def add_entry(root: Path) -> None:
+        words = ["2025-12-31", "a further one", "5020=1.00", "1010=-1.00"]
+        subprocess.run([CLEARED, "journal", "add", *words], cwd=root, check=True, capture_output=True)
+
+    return _alone("check, 100,000 entries, one of them new", ["check"], 2, 250, quick, add_entry)
+
+
 def check_whole(quick: bool) -> Result:
     """``check`` without anything that an earlier one has left."""
 
