@@ -9,14 +9,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import date
 from decimal import Decimal, InvalidOperation
-from typing import Any, Final
+from typing import Any
 
 from cleared.base.effects import Effect
 from cleared.base.file_source import FileSource
 from cleared.books.card_kinds import BALANCE_GAP
 from cleared.books.decision_effects import effects_of_draft
 from cleared.books.decisions.freed_receipts import free_receipts
-from cleared.books.entry_cards import stage_unasked_cards
+from cleared.books.entry_cards import WAITING, settle_void_cards, stage_unasked_cards
 from cleared.books.import_findings import stage_findings
 from cleared.books.importing.bank_file import ImportFile
 from cleared.books.importing.drop_folder import ImportSession
@@ -34,9 +34,6 @@ from cleared.domains.domain import DraftDescription, Opening
 from cleared.domains.record_audit import Violation
 from cleared.git import Snapshot
 from cleared.primitives.context import Context
-
-_WAITING: Final = "pending-review"
-"""Without a card such an entry would wait for ever."""
 
 
 class _DescribedEntries(Mapping[str, Mapping[str, Any]]):
@@ -91,10 +88,13 @@ class BooksDraft(StagedBooks):
 
     def stage_questions(self, context: Context) -> None:
         books = self.books
-        waiting = {entry.entry_id: entry for entry in books.list_staged() if entry.status == _WAITING}
-        waiting |= {name: books.get_entry(name) for name, status in books.statuses.items() if status == _WAITING}
+        waiting = {entry.entry_id: entry for entry in books.list_staged() if entry.status == WAITING}
+        waiting |= {name: books.get_entry(name) for name, status in books.statuses.items() if status == WAITING}
         if waiting:
             stage_unasked_cards(context, waiting.values())
+
+    def renew_questions(self, context: Context) -> None:
+        settle_void_cards(context, self.books.find_entry)
 
     def stage_findings(self, context: Context) -> None:
         if self.bank.new_imports:
@@ -109,6 +109,8 @@ class BooksDraft(StagedBooks):
 
     def complete_draft(self, context: Context, snapshot: Snapshot, *, stays_open: bool) -> None:
         stage_met_balances(context, snapshot, stays_open=stays_open)
+        if new := {entry.entry_id for entry in self.books.list_staged()}:
+            settle_void_cards(context, self.books.find_entry, new)
         path = self.bank.paths.receipts
         data = self.bank.source.read(path) if self.books.staged else None
         if data is not None and (freed := free_receipts(context, data)) is not data:

@@ -11,6 +11,7 @@ from msgspec.structs import replace
 
 from cleared.base.money import currency_exponent
 from cleared.books.card_kinds import ENTRY
+from cleared.books.entry_cards import find_asked
 from cleared.books.index.entry_lookup import EntryLookup
 from cleared.books.index.journal_index import open_index
 from cleared.books.ledger.entry import Entry
@@ -29,9 +30,10 @@ def open_card_facts(layout: Layout, snapshot: Snapshot, stays_open: bool) -> Cal
 def show_entry_facts(card: Card, find_entry: Callable[[str], Entry | None]) -> Card:
     """The card with date, amount, text and accounts of its entry; another card as it is. What the script remarked
     stands behind."""
-    entry = find_entry(card.record_id) if card.kind == ENTRY.name and card.record_id else None
-    if entry is None:
+    asked = find_asked(card, find_entry) if card.kind == ENTRY.name else None
+    if not asked:
         return card
+    entry = asked[0]
     remark = str(card.details.get("description", ""))
     facts = f"{entry.date} {entry.amount} {entry.description[:120]}"
     title = facts if remark in ("", entry.description) else f"{facts} ({remark[:120]})"

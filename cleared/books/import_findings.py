@@ -24,6 +24,7 @@ from msgspec import Struct
 from cleared.base.clock import check_deadline
 from cleared.books.card_kinds import RECURRING, TRANSFER
 from cleared.books.decisions.receipt_proposals import propose_kept_receipts
+from cleared.books.entry_cards import choose_key, mark_postings
 from cleared.books.index.month_charges import NEWEST, ORDER, PAYEE_LENGTH, Charge, PastCharges
 from cleared.books.ledger.bank_lines import BankLine
 from cleared.books.ledger.booked_lines import TEXT_LENGTH, clean_payee
@@ -158,7 +159,9 @@ def _recent_entries(books: Books) -> Iterable[Entry]:
 
 def _stage_transfer(context: Context, pair: TransferPair) -> int:
     ids = (pair.out.entry_id, pair.into.entry_id)
-    if card_id(TRANSFER.name, *ids) in context.cards.committed_cards:
+    entries = [books_of(context).books.get_entry(each) for each in ids]
+    key = choose_key(context.cards, TRANSFER.name, ids, entries, again=False)
+    if card_id(TRANSFER.name, *key) in context.cards.committed_cards:
         return 0
     chart = books_of(context).books.chart
     left, reached = (chart.name_account(side.account) for side in (pair.out, pair.into))
@@ -168,7 +171,7 @@ def _stage_transfer(context: Context, pair: TransferPair) -> int:
     )
     context.stage_card(
         TRANSFER.name,
-        ids,
+        tuple(key),
         title[:300],
         entries=list(ids),
         amount=str(pair.into.amount),
@@ -182,6 +185,7 @@ def _stage_transfer(context: Context, pair: TransferPair) -> int:
             }
             for s in (pair.out, pair.into)
         ],
+        _postings=mark_postings(entries),
     )
     return 1
 

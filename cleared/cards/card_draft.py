@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any
+from typing import Any, Final
 
 from cleared.base.errors import Place, PolicyError
 from cleared.base.file_source import FileSource, choose_part
@@ -20,6 +20,9 @@ from cleared.cards.queue_files import (
     render_went_on,
     shard_path,
 )
+
+VOID: Final = "void: what it asks about is gone"
+"""The resolution of a card that nothing can be decided about any more."""
 
 
 class CardDraft:

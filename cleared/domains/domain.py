@@ -124,6 +124,10 @@ class Staged(Protocol):
         dry ones too, so that what waits for a person is always asked."""
         return None
 
+    def renew_questions(self, context: RunContext) -> None:
+        """Settle the cards of records that are gone; where a person answers for what git did to the records."""
+        return None
+
     def stage_findings(self, context: RunContext) -> None:
         """Stage a card for whatever a person should look at in what the run has taken in; at the end of each run that
         is kept. It stops no run."""

@@ -15,6 +15,7 @@ from cleared.base.clock import format_iso
 from cleared.base.errors import Place, PolicyError, UsageError
 from cleared.base.short_text import join_words, list_first
 from cleared.cards.card import Card
+from cleared.cards.card_draft import VOID
 from cleared.cards.kinds import BRANCH, QUESTION
 from cleared.changes import commit_messages
 from cleared.changes.decisions.authorization import AGREES_TRAILER
@@ -164,9 +165,14 @@ def _decide_targets(
             return None
         targets, names, waiting, subject = find_targets(decision_context, ids), [], [], None
         for target in targets:
-            request = host.redactor.redact_data(request_of(decision_context, target))
-            kind, stage = STAGE_BY_VERB[str(request["verb"])]
-            name = _stage_or_agree(decision_context, target, request, result, stage)
+            request: DecisionData = {}
+            name: str | None
+            if target.card is not None and target.review.is_void(decision_context.context, target.card):
+                kind, name = "void", _settle_void_card(DecisionCase(decision_context, target, request, result))
+            else:
+                request = host.redactor.redact_data(request_of(decision_context, target))
+                kind, stage = STAGE_BY_VERB[str(request["verb"])]
+                name = _stage_or_agree(decision_context, target, request, result, stage)
             if name is None:
                 waiting.append(target.name)
             else:
@@ -193,7 +199,7 @@ def _decide_targets(
 
 def _plural_summary(targets: Sequence[Target], request: DecisionData) -> str:
     nouns = " and ".join(dict.fromkeys(target.domain.record_noun[1] for target in targets))
-    return f"{nouns}: {request['reason']}" if request["verb"] == "reject" else nouns
+    return f"{nouns}: {request['reason']}" if request.get("verb") == "reject" else nouns
 
 
 def _first_of_two_message(waiting: Sequence[str]) -> str:
@@ -227,6 +233,15 @@ def _stage_or_agree(
 def _make_card(context: Context, target: Target) -> Card:
     assert target.record is not None, "what is named without a card is a record"
     return target.review.make_card(context, target.record)
+
+
+def _settle_void_card(case: DecisionCase) -> str:
+    """Stage that only a card is settled, as what it asks about is gone, and say so; what it was about."""
+    name = case.target.name
+    what = f"What the card {name} asks about is gone, as git took it back or changed it."
+    case.result.messages.append(f"{what} Only the card is settled.")
+    case.settle(VOID)
+    return f"card {name}"
 
 
 def _confirm_target(case: DecisionCase) -> str:
@@ -307,7 +322,10 @@ def _find_target(context: Context, reviews: Reviews, text: str) -> Target:
     record = _find_record(context, reviews, text)
     cards = list(context.cards.committed_cards.find(text)) if text else []
     if record is not None:  # the record is meant: a card by its id, or of another saying, is somebody's trick
-        cards = [c for c in cards if c.record_id == text and context.cards.find_doubt(c) is None]
+        is_void = record.review.is_void
+        cards = [
+            c for c in cards if c.record_id == text and not is_void(context, c) and context.cards.find_doubt(c) is None
+        ]
     else:
         cards = [c for c in cards if c.id == text] or cards
     open_ = [c for c in cards if c.status == "open"]
@@ -318,9 +336,9 @@ def _find_target(context: Context, reviews: Reviews, text: str) -> Target:
         raise UsageError(f"{text!r} is the beginning of {len(open_)} cards", remedy="Write more of the id.")
     if open_:
         card = open_[0]
-        return _find_record(context, reviews, card.record_id, card) or Target(
-            card, None, *_choose_review(reviews, card)
-        )
+        domain, review = _choose_review(reviews, card)
+        named = None if review.is_void(context, card) else card.record_id
+        return _find_record(context, reviews, named, card) or Target(card, None, domain, review)
     if cards and (record is None or cards[-1].kind != record.review.record_kind):
         card = cards[-1]
         raise PolicyError(

@@ -207,6 +207,11 @@ class RecordReview:
     def find_record(self, context: Context, name: str) -> FoundRecord | None:
         """The record of this id, with what the draft has changed of it."""
 
+    def is_void(self, context: Context, card: Card) -> bool:
+        """Whether what a card asks about is gone, also where another record has its id by now. A decision about such a
+        card settles it, and does no more."""
+        return False
+
     def weigh_decision(self, context: Context, target: Target, request: DecisionData) -> Decimal | None:
         """An amount that the decision hardly exceeds, as its effects will say; None: more than any. Below the
         two-person threshold nothing is tried out."""

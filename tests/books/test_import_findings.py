@@ -233,3 +233,28 @@ def test_a_transfer_that_took_long_is_paired_by_who_says_so(ws: Workspace) -> No
     found = ws.json("transfers")
     assert [pair["days"] for pair in found["pairs"]] == [12] and not found["unpaired"]
     ws.in_order()
+
+
+def test_a_transfer_is_not_paired_with_who_got_the_number_of_a_side(posted: Workspace) -> None:
+    """Git took one side back, and what is like it in amount got its number."""
+    ws = posted
+    add_savings(ws)
+    ws.drop("a.csv", chase(("01/20/2025", "TO SAVINGS", "-500.00")))
+    ws.script(POST)
+    ws.drop("savings/b.csv", chase(("01/22/2025", "FROM CHECKING", "500.00")))
+    ws.run("probe")
+    made = ws.head()
+    (card,) = (c["id"] for c in ws.cards() if c["kind"] == "transfer")
+    ws.ok("queue", "skip", card)
+    ws.git("revert", "--no-edit", made)
+    before = ws.entries()
+    done = ws.json("queue", "answer", card, "pair")
+    assert "is gone" in done["said"][0] and ws.entries() == before
+    ws.ok("queue", "undo")
+    (again,) = (c["id"] for c in ws.cards() if c["kind"] == "transfer")
+    ws.drop("savings/c.csv", chase(("01/23/2025", "OTHER CHECK", "500.00")))
+    ws.run("probe")
+    assert again not in (c["id"] for c in ws.cards())
+    for reverted in ws.git("log", "--format=%H", "--grep=This reverts commit").split():
+        ws.ok("accept", reverted, "--reason", "meant so")
+    ws.in_order()

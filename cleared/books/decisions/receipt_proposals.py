@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 from cleared.base import money
 from cleared.books.card_kinds import RECEIPT
 from cleared.books.decisions.freed_receipts import free_receipts
+from cleared.books.entry_cards import choose_key, mark_postings
 from cleared.books.ledger.receipts import (
     Payment,
     Receipt,
@@ -57,10 +58,8 @@ def propose_links(
     likely: dict[str, list[Payment]] = {}
     for receipt in loose:
         fits = find_likely(receipt, payments, context.today)
-        if len(fits) == 1:
-            if card_id(RECEIPT.name, receipt.sha256, fits[0].entry_id) in context.cards.committed_cards:
-                continue
-            _stage_card(context, receipt, fits[0])
+        if len(fits) == 1 and not _stage_card(context, receipt, fits[0]):
+            continue
         likely[receipt.sha256] = fits
     return likely
 
@@ -70,16 +69,23 @@ def _proves_any(context: Context, receipt: Receipt) -> bool:
     return any(entry is not None and entry.status != "voided" for entry in entries)
 
 
-def _stage_card(context: Context, receipt: Receipt, payment: Payment) -> None:
+def _stage_card(context: Context, receipt: Receipt, payment: Payment) -> bool:
+    """Whether it was not asked before."""
+    entries = [books_of(context).books.get_entry(payment.entry_id)]
+    key = choose_key(context.cards, RECEIPT.name, [receipt.sha256, payment.entry_id], entries, again=False)
+    if card_id(RECEIPT.name, *key) in context.cards.committed_cards:
+        return False
     amount = money.format_amount(payment.amount)
     title = f"{receipt.name[:80]}: the receipt of {amount} on {payment.day} ({payment.text[:80]})?"
     context.stage_card(
         RECEIPT.name,
-        (receipt.sha256, payment.entry_id),
+        tuple(key),
         title[:300],
         receipt=receipt.sha256,
         entry=payment.entry_id,
         amount=amount,
         file=receipt.file,
         rows=[{"entry": payment.entry_id, "date": str(payment.day), "amount": amount, "text": payment.text[:200]}],
+        _postings=mark_postings(entries),
     )
+    return True

@@ -18,6 +18,7 @@ from typing import Final
 
 from cleared.base import money
 from cleared.books.card_kinds import ENTRY, LINE, TRANSFER
+from cleared.books.entry_cards import find_asked
 from cleared.books.index.standing_books import StandingBooks, read_standing_books
 from cleared.books.ledger.all_booked_lines import AllBookedLines, GroupKey, list_parts_between
 from cleared.books.ledger.bank_lines import LINE_ID_PREFIX, BankLine, normalise_description
@@ -72,7 +73,8 @@ class BookFacts:
         return self.standing.entries
 
     def entry_of(self, card: Card) -> Entry | None:
-        return self.entries.get(card.record_id) if card.record_id else None
+        asked = find_asked(card, self.entries.get) if card.record_id else None
+        return asked[0] if asked else None
 
     def line_of(self, card: Card) -> tuple[str, BankLine] | None:
         """The bank line that the card is about, behind its bank account's name."""

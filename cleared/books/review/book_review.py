@@ -20,6 +20,7 @@ from cleared.books.decisions.adjusting_entries import read_adjustment
 from cleared.books.decisions.entry_amending import describe_changes
 from cleared.books.decisions.entry_correction import Correction, find_successor, non_bank_legs, read_correction
 from cleared.books.decisions.transfer_pairing import pair_entries, settle_decided_transfers
+from cleared.books.entry_cards import MARKS, find_asked, mark_postings
 from cleared.books.index.journal_index import open_index
 from cleared.books.ledger.book_paths import locate_books
 from cleared.books.ledger.chains import RESTORES, list_links
@@ -88,6 +89,9 @@ class BookReview(RecordReview):
         entry = books_of(context).books.find_entry(name)
         return FoundRecord(entry.entry_id, entry) if entry is not None else None
 
+    def is_void(self, context: Context, card: Card) -> bool:
+        return find_asked(card, books_of(context).books.find_entry) is None
+
     def weigh_decision(self, context: Context, target: Target, request: DecisionData) -> Decimal | None:
         books, bank = books_of(context).books, books_of(context).bank
         lines = read_correction(request).lines if request["verb"] == "correct" else ()
@@ -141,7 +145,7 @@ class BookReview(RecordReview):
             format_iso(context.now),
             context.run_id,
             entry.entry_id,
-            details={"description": entry.description, "amount": str(entry.amount)},
+            details={"description": entry.description, "amount": str(entry.amount), MARKS: mark_postings([entry])},
         )
 
     def list_similar_cards(self, context: Context, corrected: Sequence[Target]) -> list[str]:

@@ -41,6 +41,8 @@ def accept_commit(host: Host, rev: str, reason: str) -> tuple[str, str]:
             host, decision_context.repo, decision_context.snapshot, LineWorth(host, decision_context.snapshot)
         )
         context.attested[ACCEPTS] = state.describe_acceptance(commit.id)
+        for part in context.parts.values():
+            part.renew_questions(context)
         context.log_action("accept", f"{commit.id} {commit.subject}: {reason}"[:500])
         subject = commit_messages.commit_accepted(commit.short, reason)
         return Decision(subject, trailers=((ACCEPTS_TRAILER, commit.id),))
