@@ -16,7 +16,7 @@ from cleared.base.file_source import FileSource
 from cleared.books.card_kinds import BALANCE_GAP
 from cleared.books.decision_effects import effects_of_draft
 from cleared.books.decisions.freed_receipts import free_receipts
-from cleared.books.entry_cards import WAITING, settle_void_cards, stage_unasked_cards
+from cleared.books.entry_cards import ASKED_AGAIN, WAITING, settle_void_cards, stage_unasked_cards
 from cleared.books.import_findings import stage_findings
 from cleared.books.importing.bank_file import ImportFile
 from cleared.books.importing.drop_folder import ImportSession
@@ -95,6 +95,8 @@ class BooksDraft(StagedBooks):
 
     def renew_questions(self, context: Context) -> None:
         settle_void_cards(context, self.books.find_entry)
+        waiting = (entry for entry in self.books.iter_entries() if entry.status == WAITING)
+        stage_unasked_cards(context, waiting, ASKED_AGAIN)
 
     def stage_findings(self, context: Context) -> None:
         if self.bank.new_imports:

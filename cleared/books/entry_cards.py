@@ -22,7 +22,8 @@ from cleared.primitives.context import Context
 
 WAITING: Final = "pending-review"
 """The status of an entry that a person has to decide. Without a card it would wait for ever."""
-_UNASKED: Final = "the script left it for a person to confirm"
+UNASKED: Final = "the script left it for a person to confirm"
+ASKED_AGAIN: Final = "it waits, and its card is settled"
 
 MARKS: Final = "_postings"
 """The detail of a card that says what it asks about: see ``mark_postings``."""
@@ -32,10 +33,11 @@ FindEntry = Callable[[str], Entry | None]
 
 
 def stage_entry_card(context: Context, entry: Entry, title: str, description: str, confidence: str) -> str:
-    """Stage a card that asks about an entry, unless it was asked about before; its id."""
+    """Stage a card that asks about an entry, unless it was asked about before; its id. One that waits is asked about
+    again where its card is settled, as git may have taken the decision back."""
     return context.stage_card(
         ENTRY.name,
-        tuple(choose_key(context.cards, ENTRY.name, [entry.entry_id], [entry], again=False)),
+        tuple(choose_key(context.cards, ENTRY.name, [entry.entry_id], [entry], again=entry.status == WAITING)),
         title,
         record_id=entry.entry_id,
         description=description,
@@ -47,12 +49,12 @@ def stage_entry_card(context: Context, entry: Entry, title: str, description: st
     )
 
 
-def stage_unasked_cards(context: Context, waiting: Iterable[Entry]) -> None:
+def stage_unasked_cards(context: Context, waiting: Iterable[Entry], why: str = UNASKED) -> None:
     """Stage the card of each of these entries that no open card asks about."""
     for entry in list_unasked(check_deadline(waiting), context.cards.open_cards(ENTRY.name)):
         title = f"{entry.date} {entry.amount} {entry.description[:120]}"
-        stage_entry_card(context, entry, title, _UNASKED, entry.confidence)
-        context.log_action("queue_add_review", _UNASKED, entry.entry_id)
+        stage_entry_card(context, entry, title, why, entry.confidence)
+        context.log_action("queue_add_review", why, entry.entry_id)
 
 
 def list_unasked(waiting: Iterable[Entry], open_cards: Iterable[Card]) -> list[Entry]:

@@ -125,7 +125,8 @@ class Staged(Protocol):
         return None
 
     def renew_questions(self, context: RunContext) -> None:
-        """Settle the cards of records that are gone; where a person answers for what git did to the records."""
+        """Stage a card about each committed record that waits for a person and that none asks about any more, and
+        settle the cards of records that are gone; where a person answers for what git did to the records."""
         return None
 
     def stage_findings(self, context: RunContext) -> None:

@@ -207,7 +207,8 @@ def settle_by_hand(ws: Workspace) -> list[str]:
         file.write(json.dumps(line) + "\n")
     ws.git("add", "queue")
     ws.git("commit", "-q", "-m", f"confirm: one\n\nDecision: {RUN}\nBy: ana\nClock: 2025-02-10T06:00:00Z\n")
-    return [v["message"] for v in ws("check", "--json").json["violations"]]
+    found = ws("check", "--json").json["violations"]  # that nobody is asked any more is told, too
+    return [v["message"] for v in found if v["check"] == "provenance"]
 
 
 def test_a_card_that_nobody_settled_is_found(ws: Workspace) -> None:

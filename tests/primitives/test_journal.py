@@ -108,7 +108,7 @@ def test_b2_damage_by_hand_is_found(posted: Workspace, kind: str, damage: object
 def test_b2_damage_that_was_committed_by_hand_is_found(posted: Workspace) -> None:
     """B2: a commit that touched the books without a run or a decision is named."""
     path = "books/2025/01/journal.csv"
-    posted.put(path, posted.read(path).replace("COFFEE", "TEA"))
+    posted.put(path, posted.read(path).replace("AWS EMEA", "AWS"))
     commit = posted.commit(path, message="tidy up")
     done = posted("check", "--json")
     assert done.code == 1

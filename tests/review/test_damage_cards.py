@@ -50,7 +50,7 @@ def test_settled_when_it_is_gone_and_asked_again_when_it_is_back(posted: Workspa
 
 def test_what_somebody_has_seen_is_not_asked_again(posted: Workspace) -> None:
     ws = posted
-    damaged(ws)
+    damaged(ws, "AWS EMEA", "AWS")  # no card asks about it
     ws("check", "--card")
     (one,) = cards(ws)
     ws.ok("queue", "answer", one, "seen")

@@ -1,5 +1,5 @@
-"""A card decides about no other entry than the one it was opened for, also after git took that back: its number is free
-then, and the lines of the queue stay."""
+"""A card decides about no other entry than the one it was opened for, and an entry that waits has a card: also after
+git took something back, which frees numbers and leaves what the queue's files say."""
 
 from __future__ import annotations
 
@@ -28,6 +28,14 @@ def resolution(ws: Workspace, card: str) -> str:
     return str(next(each["resolution"] for each in ws.cards("--status", "all") if each["id"] == card))
 
 
+def take_back(ws: Workspace, *decision: str) -> None:
+    """A decision, taken back by git once there was another one: the line that settles its card stays."""
+    ws.ok(*decision)
+    made = ws.head()
+    ws.ok("queue", "approve", FOUR)
+    ws.git("revert", "--no-edit", made)
+
+
 def import_shop(ws: Workspace, row: tuple[str, str, str] = SHOP) -> None:
     ws.drop(f"{row[1]}.csv", chase(row))
     ws.run("ingest")
@@ -40,6 +48,62 @@ def free_number(ws: Workspace) -> str:
     ws.ok("queue", "approve", FOUR)
     ws.git("revert", "--no-edit", made)
     return next(card for card, entry in asked(ws).items() if entry == NEXT)
+
+
+# -- an entry that waits has a card ---------------------------------------------------------------------------------
+
+
+def test_what_git_put_back_to_be_decided_is_asked_again(posted: Workspace) -> None:
+    take_back(posted, "queue", "approve", TWO)
+    assert TWO not in asked(posted).values()
+    told = posted("check").out
+    assert f"[asked] {TWO}: 2025-01-06 1500.00 'ACME INVOICE 12' waits" in told and f"queue approve {TWO}" in told
+    accept(posted)
+    assert list(asked(posted).values()) == [TWO]
+    posted.in_order()
+    posted.ok("queue", "approve", next(iter(asked(posted))))
+    assert asked(posted) == {}
+    posted.in_order()
+
+
+def test_the_remedy_that_a_check_names_decides_it(posted: Workspace) -> None:
+    take_back(posted, "queue", "approve", TWO)
+    posted.ok("queue", "approve", TWO)
+    assert "[asked]" not in posted("check").out
+    accept(posted)
+    assert asked(posted) == {}
+    posted.in_order()
+
+
+def test_it_is_asked_again_however_often_git_takes_it_back(posted: Workspace) -> None:
+    take_back(posted, "queue", "approve", TWO)
+    accept(posted)
+    first = next(iter(asked(posted)))
+    posted.ok("queue", "approve", TWO)
+    made = posted.head()
+    import_shop(posted)
+    posted.ok("queue", "skip", NEXT)
+    posted.git("revert", "--no-edit", made)
+    accept(posted)
+    again = {card for card, entry in asked(posted).items() if entry == TWO}
+    assert len(again) == 1 and first not in again
+    posted.in_order()
+
+
+def test_a_script_asks_once_about_what_git_put_back(posted: Workspace) -> None:
+    take_back(posted, "queue", "approve", TWO)
+    for _ in range(2):
+        posted.script(f'queue_add_review("{TWO}", "is it so?")', name="asker")
+        assert list(asked(posted).values()) == [TWO]
+    accept(posted)
+    assert list(asked(posted).values()) == [TWO]
+    posted.in_order()
+
+
+def test_a_decision_that_git_took_back_is_none_for_scripts(posted: Workspace) -> None:
+    body = '[d["entry_id"] for d in queue_decisions()]'
+    take_back(posted, "queue", "approve", TWO)
+    assert posted.script(body, name="reader")["result"] == [FOUR]
 
 
 def test_a_new_entry_on_the_number_of_a_decided_one_is_asked_about(posted: Workspace) -> None:
@@ -60,6 +124,8 @@ def test_a_new_entry_on_the_number_of_a_decided_one_is_asked_about(posted: Works
 
 def test_the_card_of_an_entry_that_is_gone_is_void_once_somebody_answers_for_it(posted: Workspace) -> None:
     card = free_number(posted)
+    told = posted("check").out
+    assert f"[asked] the card {card} ('2025-02-03 77.00 NEW SHOP') asks about an entry that is gone" in told
     accept(posted)
     assert card not in asked(posted) and resolution(posted, card) == VOID
     posted.in_order()
@@ -92,6 +158,25 @@ def test_a_decision_about_a_void_card_settles_it_alone(posted: Workspace, words:
     posted.in_order()
 
 
+def test_what_came_back_is_not_decided_by_the_card_of_who_had_its_number(posted: Workspace) -> None:
+    """Git takes an import back, another entry gets the number, and git takes both of that back again."""
+    free_number(posted)
+    reverted = posted.head()
+    accept(posted)
+    import_shop(posted, OTHER)
+    made = posted.head()
+    [other] = [card for card, entry in asked(posted).items() if entry == NEXT]
+    posted.ok("queue", "skip", TWO)
+    posted.git("revert", "--no-edit", made)
+    accept(posted)
+    posted.git("revert", "--no-edit", reverted)
+    accept(posted)
+    assert [e["description"] for e in posted.entries() if e["entry_id"] == NEXT] == ["NEW SHOP"]
+    [card] = [each for each, entry in asked(posted).items() if entry == NEXT]
+    assert card != other and resolution(posted, other) == VOID
+    posted.in_order()
+
+
 # -- other cards that name entries ----------------------------------------------------------------------------------
 
 
@@ -116,6 +201,7 @@ def free_proposed(ws: Workspace) -> str:
 
 def test_a_receipt_is_not_linked_to_who_got_the_number(posted: Workspace) -> None:
     card = free_proposed(posted)
+    assert f"cleared queue answer {card} different" in posted("check").out
     import_shop(posted, OTHER)
     assert resolution(posted, card) == VOID
     [new] = asked(posted, "receipt")  # it fits the other one, too, and nobody was asked about that

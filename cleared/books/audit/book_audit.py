@@ -62,7 +62,13 @@ class BookAudit(RecordAudit):
         return check_against_commit(books, committed, sorted({*books.list_months(), *before.list_months()}))
 
     def check_history(self, commit: Snapshot, since: Snapshot | None = None) -> Iterable[Violation]:
-        return chain(find_lost_receipts(self.layout, commit), find_altered_bank_files(self.layout, commit, since))
+        from cleared.books.audit.asked_questions import find_unasked
+
+        return chain(
+            find_lost_receipts(self.layout, commit),
+            find_altered_bank_files(self.layout, commit, since),
+            find_unasked(self.layout, commit),
+        )
 
     def list_effects(self, before: FileSource, after: FileSource, files: Collection[str]) -> list[Effect]:
         months = [month for month in map(self.paths.find_month, files) if month is not None]

@@ -8,13 +8,14 @@ from decimal import Decimal
 from cleared.base.clock import check_deadline
 from cleared.base.errors import Place, PrimitiveError
 from cleared.books.card_kinds import ENTRY
-from cleared.books.entry_cards import stage_entry_card
+from cleared.books.entry_cards import WAITING, find_asked, stage_entry_card
 from cleared.books.ledger.bank_lines import LINE_ID_PREFIX
 from cleared.books.ledger.corrections import effective_legs
 from cleared.books.ledger.entry import ZERO, Leg
 from cleared.books.primitives.book_shapes import DecisionInfo, LegInfo
 from cleared.books.primitives.voiding import stage_line_card
 from cleared.books.staged_books import books_of
+from cleared.cards.card_draft import VOID
 from cleared.primitives.context import Context
 from cleared.primitives.registry.primitive import Effect, primitive
 from cleared.primitives.registry.vocabulary import Confidence, Date, Line, Text
@@ -74,12 +75,11 @@ def queue_decisions(ctx: Context, since: Date | None = None) -> list[DecisionInf
     decisions: list[DecisionInfo] = []
     for card in check_deadline(sorted(ctx.cards.committed_cards.values(), key=lambda c: c.resolved_at or "")):
         at, by = card.resolved_at or "", card.resolved_by or ""
-        entry = (
-            books_of(ctx).books.find_entry(card.record_id)
-            if card.kind == ENTRY.name and card.record_id and at
-            else None
-        )
-        if entry is None or by == card.agent or (since is not None and at[:10] < since.isoformat()):
+        asked = find_asked(card, books_of(ctx).books.find_entry) if card.kind == ENTRY.name and at else None
+        if not asked or by == card.agent or (since is not None and at[:10] < since.isoformat()):
+            continue
+        entry = asked[0]
+        if entry.status == WAITING or card.resolution == VOID:  # git took the decision back, or what it was about
             continue
         decisions.append(
             {

@@ -25,7 +25,7 @@ from cleared.git import Snapshot, history
 
 def accept_commit(host: Host, rev: str, reason: str) -> tuple[str, str]:
     """A person answers for a commit that changed the books without a run or a decision, or decided what was not
-    theirs to decide; ``(it, the answer)``.
+    theirs to decide; ``(it, the answer)``. What it put back to be decided is asked again.
 
     ``cleared check`` names it no more. Raises ``UsageError`` where there is no such commit, ``PolicyError``
     where nobody needs to answer for it.
