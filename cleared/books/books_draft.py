@@ -13,7 +13,7 @@ from typing import Any
 
 from cleared.base.effects import Effect
 from cleared.base.file_source import FileSource
-from cleared.books.card_kinds import BALANCE_GAP
+from cleared.books.card_kinds import BALANCE_GAP, LINE
 from cleared.books.decision_effects import effects_of_draft
 from cleared.books.decisions.freed_receipts import free_receipts
 from cleared.books.entry_cards import ASKED_AGAIN, WAITING, settle_void_cards, stage_unasked_cards
@@ -25,6 +25,7 @@ from cleared.books.ledger.chart import parse_chart
 from cleared.books.ledger.checks import check_draft
 from cleared.books.ledger.entry import Entry, entry_to_json
 from cleared.books.ledger.import_records import describe_imports
+from cleared.books.line_cards import list_unasked_lines, settle_posted_lines, stage_line_card
 from cleared.books.met_balances import stage_met_balances
 from cleared.books.staged_books import StagedBooks, books_of, ledger_accounts, open_books
 from cleared.cards.card import Card
@@ -93,10 +94,14 @@ class BooksDraft(StagedBooks):
         if waiting:
             stage_unasked_cards(context, waiting.values())
 
-    def renew_questions(self, context: Context) -> None:
-        settle_void_cards(context, self.books.find_entry)
+    def renew_questions(self, context: Context, *, settles: bool) -> None:
+        if settles:
+            settle_void_cards(context, self.books.find_entry)
+            settle_posted_lines(context, self.bank)
         waiting = (entry for entry in self.books.iter_entries() if entry.status == WAITING)
         stage_unasked_cards(context, waiting, ASKED_AGAIN)
+        for _, line in list_unasked_lines(self.bank, context.cards.open_cards(LINE.name)):
+            stage_line_card(context, line, ASKED_AGAIN)
 
     def stage_findings(self, context: Context) -> None:
         if self.bank.new_imports:

@@ -23,7 +23,7 @@ from cleared.primitives.context import Context
 WAITING: Final = "pending-review"
 """The status of an entry that a person has to decide. Without a card it would wait for ever."""
 UNASKED: Final = "the script left it for a person to confirm"
-ASKED_AGAIN: Final = "it waits, and its card is settled"
+ASKED_AGAIN: Final = "it waits again, as what was decided about it is gone"
 
 MARKS: Final = "_postings"
 """The detail of a card that says what it asks about: see ``mark_postings``."""

@@ -19,12 +19,15 @@ from cleared.base.terminal import count_noun
 from cleared.git import Snapshot
 from cleared.workspace.location import Layout
 
+ASKED: Final = "asked"
+"""The name of the check that ``cleared check --card`` mends: it opens the cards that are missing."""
 CHECKS: Final = {
     "format": "The file is the CSV that cleared writes.",
     "unchanged": "What was committed does not change, but for a status, that one way only, and for the payee, tags and "
     "notes that a decision amends.",
     "provenance": "Every commit that touches records came through a run or a decision, or merges such and no more; "
     "every settled card was settled by one.",
+    ASKED: "A card asks about whatever waits for a person, and about nothing that is gone.",
     "definition": "What says what records are, such as the columns of a table, is as a person approved it.",
     "lost": "Nothing that was committed here has been taken out of the branch since.",
     "authority": "Since there are reviewers, every decision is one of theirs, and of two of them where it takes two.",

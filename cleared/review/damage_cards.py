@@ -1,4 +1,5 @@
-"""Cards for violations in the committed books: one for each, settled when the violation is gone."""
+"""Cards for violations in the committed books: one for each, settled when the violation is gone; and for what waits for
+a person without a card."""
 
 from __future__ import annotations
 
@@ -14,7 +15,7 @@ from cleared.changes.audit.record_violations import find_committed_violations
 from cleared.changes.decisions.decision_context import Decision, DecisionContext, commit_decision
 from cleared.changes.host import Host
 from cleared.domains.installed_domains import list_checks
-from cleared.domains.record_audit import Violation
+from cleared.domains.record_audit import ASKED, Violation
 
 CHECK = "check"
 """Who settles these cards, where no person does."""
@@ -30,7 +31,8 @@ class DamageUpdate(Struct):
 
 
 def update_damage_cards(host: Host) -> DamageUpdate:
-    """Check the committed books; open a card for each new violation and settle those that are gone, in one commit.
+    """Check the committed books; open a card for each new violation and settle those that are gone, in one commit. What
+    waits for a person is asked again where no card does so any more.
 
     No commit is made where nothing changes. A violation that somebody has seen gets no second card while it lasts.
     Raises ``WorkspaceError`` where managed files differ from the last commit.
@@ -38,21 +40,25 @@ def update_damage_cards(host: Host) -> DamageUpdate:
     result = DamageUpdate()
 
     def stage_cards(decision_context: DecisionContext) -> Decision | None:
-        violations = {_violation_key(v): v for v in find_committed_violations(host)}
+        violations = {_violation_key(v): v for v in find_committed_violations(host) if v.check != ASKED}
         cards, context = decision_context.context.cards, decision_context.context
+        for part in context.parts.values():
+            part.renew_questions(context, settles=False)
+        renewed = [card.title for card in cards.added.values()]
         wanted = set()
         for key, violation in violations.items():
             card = _card_for(cards.committed_cards, key, violation, format_iso(context.now), context.run_id)
             wanted.add(card.id)
-            if cards.add_card(card):
-                result.opened.append(card.id)
+            cards.add_card(card)
         for card in cards.committed_cards.list_open(DAMAGE.name):
             if card.id not in wanted:
                 cards.resolve_card(card.id, format_iso(context.now), CHECK, GONE)
                 result.settled.append(card.id)
+        result.opened = list(cards.added)
         if not result.settled and not result.opened:
             return None
-        return Decision(commit_messages.damage_found(len(violations)))
+        subject = commit_messages.cards_opened(renewed) if renewed and not violations else None
+        return Decision(subject or commit_messages.damage_found(len(violations)))
 
     result.commit = commit_decision(host, "check --card", stage_cards, by=CHECK, collects=[result]) or ""
     return result

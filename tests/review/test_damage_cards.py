@@ -6,7 +6,8 @@ import pytest
 from harness import Workspace
 
 JOURNAL = "books/2025/01/journal.csv"
-UNBALANCED = "COFFEE,,4.50", "COFFEE,,4.60"
+UNBALANCED = "AWS EMEA,,45.10", "AWS EMEA,,45.20"
+"""Of an entry that no card asks about."""
 
 
 def cards(ws: Workspace) -> list[str]:

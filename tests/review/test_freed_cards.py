@@ -28,11 +28,11 @@ def resolution(ws: Workspace, card: str) -> str:
     return str(next(each["resolution"] for each in ws.cards("--status", "all") if each["id"] == card))
 
 
-def take_back(ws: Workspace, *decision: str) -> None:
+def take_back(ws: Workspace, *decision: str, then: str = "approve") -> None:
     """A decision, taken back by git once there was another one: the line that settles its card stays."""
     ws.ok(*decision)
     made = ws.head()
-    ws.ok("queue", "approve", FOUR)
+    ws.ok("queue", then, FOUR)
     ws.git("revert", "--no-edit", made)
 
 
@@ -104,6 +104,38 @@ def test_a_decision_that_git_took_back_is_none_for_scripts(posted: Workspace) ->
     body = '[d["entry_id"] for d in queue_decisions()]'
     take_back(posted, "queue", "approve", TWO)
     assert posted.script(body, name="reader")["result"] == [FOUR]
+
+
+def test_a_check_has_a_line_asked_about_again(posted: Workspace) -> None:
+    """Git took back what somebody had said of it."""
+    posted.ok("queue", "reject", TWO, "--reason", "unclear", "--outcome", "suspense")
+    [line] = asked(posted, "line")
+    take_back(posted, "queue", "answer", line, "ignore")
+    told = posted("check").out
+    assert "[asked] checking 2025-01-06 1500.00 'ACME INVOICE 12' waits" in told and "cleared check --card" in told
+    posted("check", "--card")
+    [again] = asked(posted, "line")
+    assert "[asked]" not in posted("check").out
+    head = posted.head()
+    posted("check", "--card")
+    assert posted.head() == head
+    accept(posted)
+    posted.ok("queue", "correct", again, "--account", "4010")
+    posted.in_order()
+
+
+@pytest.mark.parametrize("words", [("answer", "ignore"), ("correct", "--account", "4010")])
+def test_the_card_of_a_line_that_is_posted_again_is_void(posted: Workspace, words: tuple[str, ...]) -> None:
+    take_back(posted, "queue", "reject", TWO, "--reason", "unclear", "--outcome", "suspense", then="skip")
+    [line] = asked(posted, "line")
+    before = posted.entries()
+    done = posted.json("queue", words[0], line, *words[1:])
+    assert "is gone" in done["said"][0] and posted.entries() == before and resolution(posted, line) == VOID
+    accept(posted)
+    assert sorted(asked(posted).values()) == [TWO, FOUR]
+    posted.ok("queue", "reject", TWO, "--reason", "unclear", "--outcome", "suspense")
+    assert len(asked(posted, "line")) == 1
+    posted.in_order()
 
 
 def test_a_new_entry_on_the_number_of_a_decided_one_is_asked_about(posted: Workspace) -> None:

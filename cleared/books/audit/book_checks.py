@@ -17,7 +17,6 @@ BOOK_CHECKS: Final = {
     "counts_once": "9. An entry, with what took it back and what stands in its place, counts once on every day, or "
     "not at all; so does a bank line.",
     "reconciled": "What the books once met still holds: balances that were reconciled, and those of bank files.",
-    "asked": "A card asks about each entry that waits for a person, and about none that is gone.",
     "receipts": "Kept receipts are the files that were filed, and belong to entries that there are.",
     "bank_files": "Imported bank files that git keeps are what was imported.",
 }

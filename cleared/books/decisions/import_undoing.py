@@ -35,7 +35,7 @@ from cleared.books.ledger.import_records import ImportRecord, UndoneImport
 from cleared.books.ledger.staged_bank_lines import RELEASED
 from cleared.books.ledger.staged_journal import Books
 from cleared.books.ledger.voided_lines import unmatch_entries
-from cleared.books.primitives.voiding import stage_line_card
+from cleared.books.line_cards import stage_line_card
 from cleared.books.staged_books import books_of, open_books
 from cleared.cards.kinds import DUPLICATE_FILE
 from cleared.changes.audit.commit_origins import CommitOrigins

@@ -12,8 +12,8 @@ from cleared.books.entry_cards import WAITING, find_asked, stage_entry_card
 from cleared.books.ledger.bank_lines import LINE_ID_PREFIX
 from cleared.books.ledger.corrections import effective_legs
 from cleared.books.ledger.entry import ZERO, Leg
+from cleared.books.line_cards import stage_line_card
 from cleared.books.primitives.book_shapes import DecisionInfo, LegInfo
-from cleared.books.primitives.voiding import stage_line_card
 from cleared.books.staged_books import books_of
 from cleared.cards.card_draft import VOID
 from cleared.primitives.context import Context
@@ -54,12 +54,7 @@ def _hold_line(ctx: Context, reference: str, description: str) -> str:
         )
     books_of(ctx).bank.set_line_aside(reference, "held", description[:500])
     ctx.log_action("queue_add_review", f"held {reference}: {description}"[:500])
-    account, fact = line
-    undone = sum(each.account == account for each in books_of(ctx).bank.undone_imports)
-    again = (
-        (f"after {undone} undone",) if reference in books_of(ctx).bank.released_line_ids else ()
-    )  # it was asked before that
-    return stage_line_card(ctx, fact, description, *again)
+    return stage_line_card(ctx, line[1], description)
 
 
 def _format_number(value: Decimal) -> str:

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from cleared.base.clock import format_iso
 from cleared.base.errors import Place, PrimitiveError
-from cleared.books.card_kinds import ENTRY, LINE
+from cleared.books.card_kinds import ENTRY
 from cleared.books.ledger import corrections
-from cleared.books.ledger.bank_lines import BankLine
 from cleared.books.ledger.voided_lines import unmatch_entries
+from cleared.books.line_cards import stage_line_card
 from cleared.books.primitives.book_shapes import EntryRef
 from cleared.books.primitives.entry_projection import entry_reference
 from cleared.books.staged_books import books_of, charge_entry
-from cleared.cards.card import Card, card_id
 from cleared.primitives.context import Context
 
 
@@ -38,21 +37,3 @@ def void_with_corrections(ctx: Context, entry_id: str, reason: str) -> EntryRef:
         stage_line_card(ctx, line, f"its entry {original.entry_id} was voided: {reason}", reversal.entry_id)
     books_of(ctx).last_entry.entry_id = None
     return entry_reference(reversal)
-
-
-def stage_line_card(ctx: Context, line: BankLine, why: str, *key: str) -> str:
-    """A card for a bank line that is not posted; its id."""
-    identity = card_id(LINE.name, line.line_id, *key)
-    ctx.cards.add_card(
-        Card(
-            identity,
-            LINE.name,
-            f"{line.posted_date} {line.amount} {line.description[:80]}: {why}"[:300],
-            format_iso(ctx.now),
-            ctx.run_id,
-            None,
-            ctx.agent,
-            {"line": line.line_id, "date": str(line.posted_date), "amount": str(line.amount), "text": line.description},
-        )
-    )
-    return identity

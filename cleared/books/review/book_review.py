@@ -29,6 +29,7 @@ from cleared.books.ledger.entry import ZERO, Entry, entry_to_json, format_entry_
 from cleared.books.ledger.receipts import parse_receipts
 from cleared.books.ledger.staged_bank_lines import BankBook
 from cleared.books.ledger.staged_journal import Books
+from cleared.books.line_cards import is_posted
 from cleared.books.review.entry_staging import (
     confirm_target,
     correct_target,
@@ -90,6 +91,8 @@ class BookReview(RecordReview):
         return FoundRecord(entry.entry_id, entry) if entry is not None else None
 
     def is_void(self, context: Context, card: Card) -> bool:
+        if card.kind == LINE.name:
+            return is_posted(books_of(context).bank, str(card.details.get("line", "")))
         return find_asked(card, books_of(context).books.find_entry) is None
 
     def weigh_decision(self, context: Context, target: Target, request: DecisionData) -> Decimal | None:

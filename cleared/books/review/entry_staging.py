@@ -28,8 +28,8 @@ from cleared.books.ledger.chart import OWNER_DRAWS
 from cleared.books.ledger.corrections import make_leg
 from cleared.books.ledger.entry import Entry, Leg
 from cleared.books.ledger.posting import post_entry
+from cleared.books.line_cards import stage_line_card
 from cleared.books.met_balances import move_by_correction
-from cleared.books.primitives.voiding import stage_line_card
 from cleared.books.staged_books import books_of
 from cleared.primitives.context import Context
 from cleared.review.answers import name_commands

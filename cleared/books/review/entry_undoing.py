@@ -13,8 +13,8 @@ from cleared.books.ledger.chains import CORRECTS, ORIGINAL_DATE, RESTORES, REVER
 from cleared.books.ledger.entry import Entry
 from cleared.books.ledger.posting import post_entry
 from cleared.books.ledger.staged_journal import Books
+from cleared.books.line_cards import stage_line_card
 from cleared.books.met_balances import restore_met_balances
-from cleared.books.primitives.voiding import stage_line_card
 from cleared.books.staged_books import books_of, open_books
 from cleared.cards.card import Card
 from cleared.changes.decisions.decision_context import DecisionContext
