@@ -105,9 +105,10 @@ def merge_faults(faults: Iterable[PrimitiveError]) -> PrimitiveError:
     found = list({f.message: f for f in every}.values())
     if len(found) == 1:
         return found[0]
-    texts = [
+    # Of the first the place is told already.
+    texts = [found[0].message] + [
         f"{f.place.field}: {f.message}" if f.place and f.place.field and f.place.field not in f.message else f.message
-        for f in found
+        for f in found[1:]
     ]
     remedies = dict.fromkeys(f.remedy for f in found[:MAX_FAULTS] if f.remedy)
     told = list_first([text.rstrip(".") for text in texts], MAX_FAULTS, "; ")

@@ -84,3 +84,9 @@ def test_an_entry_is_split_over_accounts_and_taken_back(posted: Workspace) -> No
 def test_a_split_that_is_not_the_whole_is_refused(posted: Workspace) -> None:
     with unchanged(posted):
         refused(posted("split", "2025-01-004", "5060=3.00", "5070=1.00"), 1, "sum is 4.00, and must be 4.50")
+
+
+def test_of_several_faults_each_names_its_field_once(posted: Workspace) -> None:
+    with unchanged(posted):
+        done = posted("journal", "add", "1960-01-01", "x", "5999=1", "1590=-1")
+    refused(done, 1, "cleared: date: 1960-01-01 lies outside", "; lines: account 5999 does not exist")
