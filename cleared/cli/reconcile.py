@@ -93,9 +93,11 @@ def _print_reconciliation(data: dict[str, Any]) -> None:
         by_hand = f'cleared journal add {day} "Opening balance" {account}={held} {OPENING_BALANCES}={other}'
         print_line(f"  {by_hand if data['opening']['shared'] else 'cleared journal open'}")
         return
-    if Decimal(data["stated"]) == -Decimal(data["booked"]):
-        print_line(f"It is the same amount with the other sign. What is owed is negative: --balance {data['booked']}")
-        return
+    is_turned = Decimal(data["stated"]) == -Decimal(data["booked"])
+    if is_turned:
+        print_line(
+            f"It may be the same amount with the other sign. What is owed is negative: --balance {data['booked']}"
+        )
     for card in data["asked"]:
         print_line(f"Both amounts of a row are booked until its card is answered (cleared queue show {card['id']}):")
         print_line(f"  {escape_text(card['title'])}")
@@ -107,7 +109,7 @@ def _print_reconciliation(data: dict[str, Any]) -> None:
     for gap in data["gaps"]:
         wrong = f", or the opening balance {gap['opening']} is wrong" if gap["opening"] else ""
         print_line(f"Between {gap['after']} and {gap['through']} lines of {gap['missing']} in all never came{wrong}.")
-    several = len(data["explanations"]) > 1
+    several = is_turned or len(data["explanations"]) > 1
     for answer in data["explanations"]:
         print_line(f"{'Perhaps' if several else 'It is explained by'} ({answer['reason']}):")
         for row in answer["rows"]:

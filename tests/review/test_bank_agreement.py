@@ -189,3 +189,18 @@ def test_a_statement_counts_through_the_day_of_its_closing_balance(ws: Workspace
     assert not [card for card in ws.cards() if card["kind"] == "balance_gap"]
     assert [account["through"] for account in ws.json("status")["accounts"]] == ["2025-02-03"]
     ws.in_order()
+
+
+def compare(ws: Workspace, balance: str) -> str:
+    done = ws("reconcile", "1010", "--date", "2025-02-05", "--balance", balance, "--dry-run")
+    assert done.code == 1
+    return done.out
+
+
+def test_a_gap_of_twice_the_balance_may_be_chance(posted: Workspace) -> None:
+    """What else explains it is told, too."""
+    posted.drop("a.csv", chase(("02/03/2025", "SHOP", "-2892.80")))
+    posted.run("ingest")
+    told = compare(posted, "1446.40")
+    assert "It may be the same amount with the other sign" in told and "--balance -1446.40" in told
+    assert "2025-02-001  SHOP" in told
