@@ -114,6 +114,12 @@ def _print_reconciliation(data: dict[str, Any]) -> None:
         print_line(f"{'Perhaps' if several else 'It is explained by'} ({answer['reason']}):")
         for row in answer["rows"]:
             print_line(f"  {row['date']}  {row['amount']}  {row['id']}  {escape_text(row['text'])}")
+        if [row["fault"] for row in answer["rows"]] in (["posted"], ["doubled"]):
+            print_line(
+                "Where the bank has corrected it or has it once, take it out, and its row, whose card that opens:"
+            )
+            print_line(f"  cleared journal void {answer['rows'][0]['id']} --reason …")
+            print_line("  cleared queue answer CARD ignore")
     if not data["explanations"] and not any(gap["opening"] for gap in data["gaps"]):
         print_line("No set of rows explains it.")
     if data["gave_up"]:

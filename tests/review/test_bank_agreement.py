@@ -197,10 +197,25 @@ def compare(ws: Workspace, balance: str) -> str:
     return done.out
 
 
+def test_the_commands_that_end_a_corrected_amount_are_named(posted: Workspace) -> None:
+    """A file without the bank's ids brings a corrected row as another one: both are booked."""
+    for name, amount in (("a.csv", "-77.00"), ("b.csv", "-87.00")):
+        posted.drop(name, chase(("02/03/2025", "SHOP", amount)))
+        posted.run("ingest")
+    void = "cleared journal void 2025-02-001 --reason"
+    told = compare(posted, "1359.40")
+    assert f"  {void} …\n  cleared queue answer CARD ignore\n" in told
+    posted.ok(*shlex.split(void)[1:], "the bank corrected it")
+    (card,) = (c["id"] for c in posted.cards() if c["kind"] == "line")
+    posted.ok("queue", "answer", card, "ignore")
+    posted.ok("reconcile", "1010", "--date", "2025-02-05", "--balance", "1359.40")
+    posted.in_order()
+
+
 def test_a_gap_of_twice_the_balance_may_be_chance(posted: Workspace) -> None:
     """What else explains it is told, too."""
     posted.drop("a.csv", chase(("02/03/2025", "SHOP", "-2892.80")))
     posted.run("ingest")
     told = compare(posted, "1446.40")
     assert "It may be the same amount with the other sign" in told and "--balance -1446.40" in told
-    assert "2025-02-001  SHOP" in told
+    assert "2025-02-001  SHOP" in told and "journal void 2025-02-001" in told
