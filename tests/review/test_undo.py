@@ -294,3 +294,14 @@ def test_the_entry_that_an_undo_brought_back_is_named_for_the_old_one(posted: Wo
     refused(posted("queue", "approve", FOUR), 3, "No entry took its place.")
     assert posted.json("queue", "show", card)["replaced_by"] is None
     posted.in_order()
+
+
+def test_a_line_that_is_held_again_says_what_to_do(posted: Workspace) -> None:
+    posted.ok("queue", "reject", "2025-01-004", "--reason", "unclear", "--outcome", "suspense")
+    for words in (["answer", "ignore"], ["correct", "--account", "5070"]):
+        (card,) = (c for c in posted.cards() if c["kind"] == "line")
+        posted.ok("queue", words[0], card["id"], *words[1:])
+        posted.ok("queue", "undo")
+        (again,) = (c for c in posted.cards() if c["kind"] == "line")
+        assert "cleared queue correct posts it" in again["title"] and "answer with ignore" in again["title"]
+    posted.in_order()

@@ -152,4 +152,7 @@ def hold_line_again(decision_context: DecisionContext, card: Card) -> str | None
     if bank_line is None or books_of(context).bank.posted_amount(line):
         return None
     books_of(context).bank.set_line_aside(line, "held", f"undone by {decision_context.by}")
-    return stage_line_card(context, bank_line[1], "the decision was taken back", context.run_id)
+    why = (
+        "the decision was taken back. cleared queue correct posts it; where it is not to be booked, answer with ignore"
+    )
+    return stage_line_card(context, bank_line[1], why, context.run_id)
