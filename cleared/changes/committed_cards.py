@@ -9,6 +9,7 @@ from cleared.cards.known_cards import KnownCards, ReadCards
 from cleared.changes.host import Host
 from cleared.changes.record_sources import CommittedSource
 from cleared.git import Snapshot
+from cleared.workspace.location import Layout
 from cleared.workspace.sealed_files import SealedFiles, digest_sources
 
 _SOURCES: Final = ("cards", "workspace")
@@ -20,18 +21,23 @@ _last_read: Final = LastValues[ReadCards](_MAX_WORKSPACES)
 
 def read_cards(host: Host, snapshot: Snapshot) -> KnownCards:
     """The cards of the commit. Raises ``WorkspaceError`` for a damaged line of the queue."""
-    source, queue = CommittedSource(snapshot), host.layout.queue_dir
+    return read_layout_cards(host.layout, snapshot, reads_again=host.reads_again)
+
+
+def read_layout_cards(layout: Layout, snapshot: Snapshot, *, reads_again: bool = False) -> KnownCards:
+    """The same, for who has no host. ``reads_again``: whether what is read stays in memory."""
+    source, queue = CommittedSource(snapshot), layout.queue_dir
     if type(snapshot) is not Snapshot:  # one that shows other files than the commit has, or notes what is read
         return KnownCards(source, queue)
-    place, is_last = (host.root, queue), snapshot.commit == snapshot.repo.find_head()
+    place, is_last = (layout.root, queue), snapshot.commit == snapshot.repo.find_head()
     cards = KnownCards(
         source,
         queue,
         {path: oid for path, (_, oid) in snapshot.list_entries(queue).items()},
-        SealedFiles(host.layout.state_dir, digest_sources(*_SOURCES)),
+        SealedFiles(layout.state_dir, digest_sources(*_SOURCES)),
         keeps=is_last,
-        before=_last_read.find(place) if host.reads_again else None,
+        before=_last_read.find(place) if reads_again else None,
     )
-    if is_last and host.reads_again:
+    if is_last and reads_again:
         _last_read.keep(place, cards.read)
     return cards

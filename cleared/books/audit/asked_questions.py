@@ -14,7 +14,7 @@ from cleared.books.ledger.book_paths import locate_books
 from cleared.books.ledger.staged_bank_lines import BankBook
 from cleared.books.line_cards import list_unasked_lines
 from cleared.books.staged_books import journal_bounds
-from cleared.cards.queue_files import load_cards
+from cleared.changes.committed_cards import read_layout_cards
 from cleared.changes.record_sources import CommittedSource
 from cleared.domains.record_audit import ASKED, Violation
 from cleared.git import Snapshot
@@ -31,9 +31,9 @@ def find_unasked(layout: Layout, commit: Snapshot) -> Iterator[Violation]:
     gone: a person has taken something back by git, whose lines in the queue stay."""
     index = open_index(layout, commit, journal_bounds(layout.config).places)
     source = CommittedSource(commit)
-    cards = [c for c in load_cards(source, layout.queue_dir, readable_only=True).values() if c.status == "open"]
-    asking = (card for card in cards if card.kind == ENTRY.name)
     try:
+        cards = read_layout_cards(layout, commit).list_open()
+        asking = (card for card in cards if card.kind == ENTRY.name)
         entries = list_unasked(index.iter_entries(EntryFilter(status=WAITING)), asking)
         lines = list_unasked_lines(BankBook(source, locate_books(layout)), cards)
     except WorkspaceError:  # what cannot be read is told of already
