@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from datetime import UTC, datetime, timedelta
 from html import unescape
 
 import pytest
@@ -126,7 +127,12 @@ def test_an_opening_balance_is_typed_once_and_before_the_first_row(posted: Works
     with inner_server(posted.root) as server:
         page = signed_in(server).get("/books/opening")
         head, first = posted.head(), min(each["date"] for each in posted.entries())
-        for day, said in ((first, f"the first row of account 1010 is of {first}"), ("2031-01-01", "is not over yet")):
+        soon = (datetime.now(UTC) + timedelta(days=60)).date().isoformat()
+        for day, said in (
+            (first, f"the first row of account 1010 is of {first}"),
+            (soon, "is not over yet"),
+            ("2099-01-01", "more than a year ahead"),
+        ):
             typed = (("choice", "typed"), ("account", "1010"), ("date", day), ("balance", "55"))
             refused = send(server, page, "/books/opening", *typed)
             assert refused.status == 409 and said in refused.text and 'value="55"' in refused.body, refused.text
