@@ -99,7 +99,9 @@ def managed_differences(
     if agent is not None:
         records = (record_folder(path) for path in (host.layout.scripts_dir, host.layout.agent_path(agent)))
         prefixes = [*managed.audited_folders, CONFIG, CASES, WORKSPACE, *records]
-    differences = find_differences(snapshot, host.root, prefixes, known=known)
+    # A folder of the commit that is gone from the working tree is one that it had, such as a year.
+    roots = [root for audit in managed.audits for root in audit.list_roots(snapshot)]
+    differences = find_differences(snapshot, host.root, list(dict.fromkeys([*prefixes, *roots])), known=known)
     _report_committed_temporaries(host, [d.path for d in differences if is_temporary(d.path)])
     return [
         d

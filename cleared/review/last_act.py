@@ -35,7 +35,7 @@ _PROGRAMS: Final = frozenset({RESOLVED_BY, TIMEOUT_ACTOR, CHECK, IMPROVE})
 but a change that approved itself."""
 _LOOKS: Final = (2, 20, 2_000)
 """Commits that are looked at first, then, and at most: nearly always the newest one is it."""
-_BEFORE_IT: Final = "The decision before it: cleared queue undo --older."
+_BEFORE_IT: Final = "An older one, where there is one: cleared queue undo --older."
 
 
 class LastAct(Struct, frozen=True):

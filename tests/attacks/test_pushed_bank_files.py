@@ -129,14 +129,15 @@ def test_two_imported_files_of_one_name_are_what_they_were(imported: Workspace) 
     imported.in_order()
 
 
-def test_a_file_that_was_kept_by_hand_is_named_once_one_of_its_name_is_imported(ws: Workspace) -> None:
-    kept = "import/processed/april.csv"
-    ws.put(kept, EVIL)
-    ws.commit(kept)
+@pytest.mark.parametrize("kept", ["april.csv", "april-3.csv", "april-4."])
+def test_a_file_that_was_kept_by_hand_is_named_once_one_of_its_name_is_imported(ws: Workspace, kept: str) -> None:
+    path, name = f"import/processed/{kept}", "april." if kept.endswith(".") else "april.csv"
+    ws.put(path, EVIL)
+    ws.commit(path)
     ws.ok("check")
-    ws.drop("april.csv", chase(("02/04/2025", "GITHUB *PRO", "-5.00")))
+    ws.drop(name, chase(("02/04/2025", "GITHUB *PRO", "-5.00")))
     ws.run("ingest")
-    assert (ws.root / "import/processed/april-2.csv").exists() and find_altered(ws) == [kept]
+    assert not (ws.root / "import" / name).exists() and find_altered(ws) == [path]
 
 
 def test_a_damaged_list_of_imports_hides_no_finding(imported: Workspace, tmp_path: Path) -> None:

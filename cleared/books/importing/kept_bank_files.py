@@ -57,8 +57,8 @@ def find_altered_bank_files(layout: Layout, snapshot: Snapshot, since: Snapshot 
         yield Violation(
             "bank_files",
             "the bank file is not what was imported: a commit has altered or replaced it",
-            f"Look who did (git log -p -- {quote(path)}), bring back the version from before: {restore_command(path)}, "
-            "and commit that",
+            f"Look who did (git log -p -- {quote(path)}), bring back the version from before: {restore_command(path)} "
+            f"(where there was none, take it away: git rm -- {quote(path)}), and commit that",
             Place(path),
         )
 
@@ -78,7 +78,7 @@ def _list_new_files(
     if not old_digests <= digests:
         return None
     changed = snapshot.list_changes(since, layout.processed_dir)
-    begins = tuple(Path(name).stem for name in names - old_names)
+    begins = tuple(name.rpartition("/")[2].partition(".")[0] for name in names - old_names)
     return [
         path
         for path in snapshot.list_entries(layout.processed_dir)

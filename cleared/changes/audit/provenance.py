@@ -51,9 +51,7 @@ def find_unknown_origins(
     """What the branch has lost; what changed the books, up to this commit, without being a run, a decision or a mere
     merge of such; and what was decided by those who may not. ``since``: each commit up to that one was judged, and is
     in order, and the others can be judged apart from them; ``judged``: these are in order, too."""
-    lost = host.find_lost_rows(repo, snapshot)
-    # Of a branch that is new here each command tells; that it lacks something may be meant.
-    violations = [] if lost is None or lost.branch else [Violation("lost", str(lost), lost.remedy)]
+    violations = find_lost_records(host, repo, snapshot)
     if not judged:
         violations += (violation for _, violation in find_unexplained_commits(host, repo, snapshot, since))
         violations += check_settled_cards(host, repo, snapshot)
@@ -65,6 +63,12 @@ def find_unknown_origins(
         *find_unapproved_definitions(host, CommittedSource(snapshot)),
         *(violation for audit in audits for violation in audit.check_history(snapshot, before)),
     ]
+
+
+def find_lost_records(host: Host, repo: Repository, snapshot: Snapshot) -> list[Violation]:
+    """What the branch has lost. Of one that is new here each command tells; that it lacks something may be meant."""
+    lost = host.find_lost_rows(repo, snapshot)
+    return [] if lost is None or lost.branch else [Violation("lost", str(lost), lost.remedy)]
 
 
 def find_unexplained_commits(

@@ -18,7 +18,7 @@ from typing import Any, Final
 from cleared.base.errors import Place, WorkspaceError
 from cleared.changes import attestation
 from cleared.changes.audit.own_commits import can_be_judged_apart, is_carried_on
-from cleared.changes.audit.provenance import find_unknown_origins
+from cleared.changes.audit.provenance import find_lost_records, find_unknown_origins
 from cleared.changes.decisions.signatures import had_reviewers
 from cleared.changes.host import Host
 from cleared.changes.line_worth import LineWorth
@@ -89,9 +89,9 @@ def check_committed_records(host: Host, repo: Repository, snapshot: Snapshot) ->
     source = CommittedSource(snapshot)
     # A first check reads all of git's files; later ones trust what was found of a file while git has it as it was.
     is_first = SealedFiles(host.layout.state_dir, program_version()).read(_NAME) is None
-    commit = snapshot if is_first or _can_read(host, repo, snapshot) else None
-    violations = _ask_domains(host, lambda audit: audit.check_records(source, commit))
-    violations += _find_unknown_origins(host, repo, snapshot)
+    may_trust = is_first or _can_read(host, repo, snapshot)
+    violations = _ask_domains(host, lambda audit: audit.check_records(source, snapshot if may_trust else None))
+    violations += _find_unknown_origins(host, repo, snapshot, may_trust=may_trust)
     if not violations and describe_check(host, repo, snapshot) == description:  # nothing has changed meanwhile
         remember_right(host, description)
         _remember_judged(host, repo, snapshot)
@@ -108,8 +108,11 @@ def find_committed_violations(host: Host) -> list[Violation]:
         return violations + _find_unknown_origins(host, repo, snapshot)
 
 
-def _find_unknown_origins(host: Host, repo: Repository, snapshot: Snapshot) -> list[Violation]:
-    since = _find_judged(host, repo, snapshot)
+def _find_unknown_origins(
+    host: Host, repo: Repository, snapshot: Snapshot, *, may_trust: bool = True
+) -> list[Violation]:
+    """``may_trust``: whether what was found of the history before need not be looked at again."""
+    since = _find_judged(host, repo, snapshot) if may_trust else None
     if since is None:
         return find_unknown_origins(host, repo, snapshot)
     worth = LineWorth(host, snapshot)
@@ -138,13 +141,19 @@ _NAME = "checked"
 
 
 def is_known_right(host: Host, repo: Repository, snapshot: Snapshot) -> bool:
-    """Whether the books of a commit were found right, nothing that this depends on has changed, and git still has them.
+    """Whether the books of a commit were found right, nothing that this depends on has changed, git still has them, and
+    the branch has lost nothing since.
 
     The caller has compared the working tree with the commit.
     """
     files = SealedFiles(host.layout.state_dir, program_version())
     known = files.read(_NAME)
-    return known is not None and known == describe_check(host, repo, snapshot) and _can_read(host, repo, snapshot)
+    return (
+        known is not None
+        and known == describe_check(host, repo, snapshot)
+        and _can_read(host, repo, snapshot)
+        and not find_lost_records(host, repo, snapshot)
+    )
 
 
 def remember_right(host: Host, description: bytes) -> None:
@@ -198,7 +207,9 @@ def _find_judged(host: Host, repo: Repository, snapshot: Snapshot) -> str | None
     if known is None:
         return None
     digest, _, since = known.rpartition(b" ")
-    return since.decode("ascii") if digest == _digest_values(_list_surroundings(host, repo, snapshot)) else None
+    is_there = repo.objects.has_commit_tree(since.decode("ascii"))  # git forgets a commit that was amended
+    is_same = is_there and digest == _digest_values(_list_surroundings(host, repo, snapshot))
+    return since.decode("ascii") if is_same else None
 
 
 def _remember_judged(host: Host, repo: Repository, snapshot: Snapshot) -> None:

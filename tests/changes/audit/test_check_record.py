@@ -8,7 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from harness import Workspace, no_traceback, unpack_objects
+from harness import Workspace, chase, no_traceback, unpack_objects
 
 from cleared.git import Snapshot, known_files, known_objects
 from cleared.workspace.location import cleared_home
@@ -228,3 +228,51 @@ def test_a_file_whose_name_is_no_text_stops_no_check(right: Workspace) -> None:
     found = [right("check", "--json") for _ in range(3)]
     assert [(each.code, each.json["violations"][0]["check"]) for each in found] == [(1, "provenance")] * 3
     no_traceback(right("agent", "run", "ingest"))
+
+
+def test_what_was_seen_and_is_gone_is_lost_though_the_rest_was_right(right: Workspace) -> None:
+    """The commit by hand was the last that this machine saw."""
+    edit_file(right)
+    right.git("commit", "-qam", "by hand")
+    assert right("check").code == 1
+    right.git("reset", "-q", "--hard", "HEAD~1")
+    for _ in range(2):
+        found = right("check", "--json").json["violations"]
+        assert [each["check"] for each in found] == ["lost"]
+
+
+def test_a_commit_that_git_has_forgotten_stops_no_check(right: Workspace) -> None:
+    """It was the last that was judged."""
+    right.put("note.txt", "a note")
+    right.commit("note.txt")
+    right.ok("check")
+    right.git("commit", "-q", "--amend", "-m", "a better note")
+    right.git("reflog", "expire", "--expire=now", "--all")
+    right.git("gc", "-q", "--prune=now")
+    right.ok("check")
+    right.drop("more.csv", chase(("02/04/2025", "GITHUB *PRO", "-5.00")))
+    right.run("ingest")
+    right.in_order()
+
+
+@pytest.mark.parametrize("kept", ["queue", "logs/attestations-2025-02.jsonl"])
+def test_a_file_that_git_cannot_read_any_more_is_not_in_order(right: Workspace, kept: str) -> None:
+    unpack_objects(right.root)
+    assert [right("check").code for _ in range(2)] == [0, 0]
+    path = right.git("ls-files", kept).split()[-1]
+    oid = right.git("rev-parse", f"HEAD:{path}").strip()
+    (right.root / ".git/objects" / oid[:2] / oid[2:]).unlink()
+    for _ in range(2):
+        done = right("check")
+        assert done.code != 0, done
+        no_traceback(done)
+
+
+def test_a_year_that_is_gone_from_the_top_is_told(ws: Workspace) -> None:
+    ws.ok("config", "set", "paths.books", ".")
+    ws.drop("january.csv")
+    ws.run("ingest")
+    ws.ok("check")
+    shutil.rmtree(ws.root / "2025")
+    found = ws("check", "--json").json["violations"]
+    assert "2025/01/journal.csv" in {each["place"] for each in found if each["check"] == "unchanged"}
