@@ -40,8 +40,8 @@ TRIES = 3
 SETTLED = 4
 """Seconds after which what was read of a file is kept."""
 COMMANDS = ("check", "queue list", "status", "doctor")
-_NAMES = {"check": "check again"}
-"""Before, it is measured after each decision, whose month is judged again."""
+_NAMES = {"check": "check again", "status": "status again"}
+"""Before, they are measured after a decision, whose month is judged again, and after an import."""
 BEGIN = date(2024, 1, 1)
 
 
@@ -106,6 +106,7 @@ def _measure(root: Path, clock: Hand, day: int) -> Age:
     for n in range(2):
         _drop_file(made, clock, day + n)
         costs = {"run": _spend(made, clock, "run")}
+        costs["status"] = _spend(made, clock, "status")
     cards = _entries(open_workspace(made, clock=clock))
     decisions, checks = [], []
     for card in cards[:REPEATS]:

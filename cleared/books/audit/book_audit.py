@@ -46,15 +46,14 @@ class BookAudit(RecordAudit):
         self.paths = locate_books(layout)
 
     def check_records(self, source: FileSource, commit: Snapshot | None = None) -> list[Violation]:
-        from cleared.books.audit.books_check import check_books, list_month_paths
+        from cleared.books.audit.books_check import check_books
         from cleared.books.audit.judged_months import JudgedMonths
 
         books, bank = open_books(self.layout, source)
         if commit is None:
             return check_books(books, bank)
         index = open_index(self.layout, commit, books.bounds.places)
-        paths = list_month_paths(books, bank)
-        return check_books(books, bank, JudgedMonths(index, commit, paths, self.layout.state_dir))
+        return check_books(books, bank, JudgedMonths(index, commit, self.layout.state_dir))
 
     def check_edits(self, source: FileSource, committed: FileSource) -> list[Violation]:
         books, _ = open_books(self.layout, source)

@@ -49,27 +49,13 @@ def check_books(books: Books, bank: BankBook, kept: JudgedMonths | None = None) 
     return _BooksCheck(books, bank, kept).list_violations()
 
 
-def list_month_paths(books: Books, bank: BankBook) -> dict[MonthKey, list[str]]:
-    """Month → the files that it is judged by. Nothing where one file has the matches of all months, as earlier versions
-    wrote it."""
-    paths: dict[MonthKey, list[str]] = defaultdict(list)
-    for key in books.list_months():
-        paths[key].append(books.paths.journal_path(*key))
-    for key, files in _list_bank_files(bank).items():
-        paths[key] += [path for _, path in files]
-    matches = dict(bank.paths.list_month_files(bank.source, bank.paths.matches))
-    for month, path in matches.items():
-        paths[_parse_month(month)].append(path)
-    return paths if "" not in matches else {}
-
-
 class _BooksCheck:
     def __init__(self, books: Books, bank: BankBook, kept: JudgedMonths | None) -> None:
         self._books, self._bank, self._kept = books, bank, kept
         self._lines = _list_bank_files(bank)
         matches = dict(bank.paths.list_month_files(bank.source, bank.paths.matches))
-        older = matches.pop("", None)
-        self._older = read_matches(bank, older) if older is not None else {}
+        self._older_path = matches.pop("", None)
+        self._older = read_matches(bank, self._older_path) if self._older_path is not None else {}
         """Matches of lines of all months, as earlier versions wrote them; a month takes those of its lines away."""
         self._matches = {_parse_month(month): path for month, path in matches.items()}
         self._judged: dict[MonthKey, JudgedMonth] = {}
@@ -96,7 +82,7 @@ class _BooksCheck:
     def _judge_months(self) -> None:
         journals, matched = set(self._books.list_months()), dict[MonthKey, dict[str, Pairs]]()
         for month in {*journals, *self._lines, *self._matches}:
-            known = self._kept.find_month(month) if self._kept is not None else None
+            known = self._find_known(month, has_journal=month in journals)
             if known is not None and self._books.chart.accounts.keys() >= set(known.accounts):
                 self._judged[month] = known
                 pairs = [other.pairs for other in known.others]
@@ -107,16 +93,23 @@ class _BooksCheck:
             for other, leg_id in list_far_legs(month, pairs):
                 if known is None or known.versions.get(name_month(other)) != self._find_version(other):
                     self._wanted[other][leg_id] = None
-        right = [
-            month for month in sorted({*matched, *(journals & self._wanted.keys())}) if self._read_month(month, matched)
-        ]
+        read = sorted({*matched, *(journals & self._wanted.keys())})
+        right = {month for month in read if self._read_month(month, matched)}
         for line_id, pairs_of_line in self._older.items():
             self._violations += describe_unknown_line(self._bank.paths.matches, line_id, pairs_of_line)
         self._judged = dict(sorted(self._judged.items()))
-        for month, judged in self._judged.items():
-            has_changed = self._take_wanted(month, judged)
-            if self._kept is not None and (month in right or (has_changed and month not in matched)):
-                self._kept.keep_month(month, judged)
+        changed = [month for month, judged in self._judged.items() if self._take_wanted(month, judged)]
+        news = {*right, *changed} - (matched.keys() - right)
+        if self._kept is not None and self._older_path is None:
+            self._kept.keep_months({month: self._judged[month] for month in news})
+
+    def _find_known(self, month: MonthKey, *, has_journal: bool) -> JudgedMonth | None:
+        """What is known of a month. Nothing where one file has the matches of all, as earlier versions wrote it."""
+        if self._kept is None or self._older_path is not None:
+            return None
+        journal = [self._books.paths.journal_path(*month)] if has_journal else []
+        matches = [self._matches[month]] if month in self._matches else []
+        return self._kept.find_month(month, [*journal, *(path for _, path in self._lines.get(month, ())), *matches])
 
     def _read_month(self, month: MonthKey, matched: dict[MonthKey, dict[str, Pairs]]) -> bool:
         """Take the legs that are wanted of a month; judge it, where it is not known to be right. Whether it is."""

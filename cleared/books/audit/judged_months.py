@@ -35,7 +35,7 @@ Pairs = tuple[tuple[str, Decimal], ...]
 _KIND: Final = ".judged"
 _SPARE_FILES: Final = 12
 """Months as they were before, or are on other branches, that stay beside those of a commit."""
-MARK_BYTES: Final = 8
+_MARK_BYTES: Final = 8
 
 
 class MatchedLeg(NamedTuple):
@@ -77,29 +77,27 @@ class JudgedMonth(Struct):
 
 class JudgedMonths:
     """What is known of the months of one commit that were found right in themselves. ``index``: of its journals;
-    ``paths``: month → the files that it is judged by; ``state_dir``: the workspace's ``.cleared/``."""
+    ``state_dir``: the workspace's ``.cleared/``."""
 
-    def __init__(
-        self,
-        index: JournalIndex,
-        snapshot: Snapshot,
-        paths: Mapping[MonthKey, Sequence[str]],
-        state_dir: Path,
-    ) -> None:
+    def __init__(self, index: JournalIndex, snapshot: Snapshot, state_dir: Path) -> None:
         self.index = index
         self._snapshot = snapshot
         self._files = SealedFiles(state_dir, program_version())
-        self._names = {month: self._name_month(month, paths[month]) for month in paths}
+        self._names: dict[MonthKey, str] = {}
+        """What is known of a month is kept under the ids of its files; empty where one of them is none."""
 
-    def find_month(self, month: MonthKey) -> JudgedMonth | None:
-        """What is known of a month, as the commit has it."""
-        data = self._files.read(name) if (name := self._names.get(month)) else None
+    def find_month(self, month: MonthKey, paths: Sequence[str]) -> JudgedMonth | None:
+        """What is known of a month, as the commit has it. ``paths``: the files that it is judged by."""
+        name = self._names[month] = self._name_month(month, paths)
+        data = self._files.read(name) if name else None
         return msgspec.msgpack.decode(data, type=JudgedMonth) if data is not None else None
 
-    def keep_month(self, month: MonthKey, judged: JudgedMonth) -> None:
-        """Keep what is known of a month that is right in itself."""
-        if name := self._names.get(month):
-            self._files.write(name, msgspec.msgpack.encode(judged))
+    def keep_months(self, judged: Mapping[MonthKey, JudgedMonth]) -> None:
+        """Keep what is known of months that were asked for, and are right in themselves."""
+        for month, each in judged.items():
+            if name := self._names[month]:
+                self._files.write(name, msgspec.msgpack.encode(each))
+        if judged:
             self._files.remove_others(set(self._names.values()), (_KIND,), _SPARE_FILES)
 
     def find_version(self, path: str) -> str:
@@ -138,7 +136,7 @@ def judge_month(
     )
     marks, left = [], dict(matched)
     for bank_account, line in iter_month_lines(bank, files):
-        marks.append(mark_line(line.line_id))
+        marks.append(_mark_line(line.line_id))
         own = left.pop(line.line_id, ())
         if own and line.posted_date.isoformat()[:7] != name_month(month):
             violations.append(_describe_stray(path, line))
@@ -196,9 +194,9 @@ def iter_month_lines(bank: BankBook, files: Iterable[tuple[str, str]]) -> Iterat
         yield from ((account, line) for line in lines.values())
 
 
-def mark_line(line_id: str) -> bytes:
+def _mark_line(line_id: str) -> bytes:
     """What tells that a bank line is there twice."""
-    return hashlib.blake2b(line_id.encode(), digest_size=MARK_BYTES).digest()
+    return hashlib.blake2b(line_id.encode(), digest_size=_MARK_BYTES).digest()
 
 
 def read_matches(bank: BankBook, path: str) -> dict[str, Pairs]:

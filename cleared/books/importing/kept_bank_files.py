@@ -40,18 +40,21 @@ def find_altered_bank_files(layout: Layout, snapshot: Snapshot, since: Snapshot 
     that had none; what is as it was there is looked at where a file of its name was imported later."""
     try:
         names, digests = _read_imported(layout, snapshot)
-        paths = _list_new_files(layout, snapshot, since, names, digests) if since is not None else None
+        before = _read_imported(layout, since) if since is not None else None
     except WorkspaceError as error:
         yield Violation("format", error.message, error.remedy or "Restore the file.", error.place)
         return
-    contents = snapshot.read_files(layout.processed_dir) if paths is None else {}
-    for path in snapshot.list_entries(layout.processed_dir) if paths is None else paths:
+    paths: Iterable[str] = snapshot.list_entries(layout.processed_dir)
+    if since is not None and before is not None and before[1] <= digests:  # what was imported then is known to be now
+        paths = _list_new_files(layout, snapshot, since, names - before[0])
+    contents = snapshot.read_files(layout.processed_dir) if since is None else {}
+    for path in paths:
         name = path.removeprefix(f"{layout.processed_dir}/")
         called = {name, _MONTH.sub("", name)}
         called |= {_NUMBER.sub("", each) for each in called}
         if names.isdisjoint(called):
             continue
-        data = contents.get(path) if paths is None else snapshot.read_file(path)
+        data = contents.get(path) if since is None else snapshot.read_file(path)
         if _digest_of(data or b"") in digests:
             continue
         yield Violation(
@@ -69,16 +72,10 @@ def _read_imported(layout: Layout, snapshot: Snapshot) -> tuple[set[str], set[st
     return {record.name for record in records}, {record.file_sha256 for record in records}
 
 
-def _list_new_files(
-    layout: Layout, snapshot: Snapshot, since: Snapshot, names: set[str], digests: set[str]
-) -> list[str] | None:
-    """The kept files that a commit has otherwise than ``since``, and those that may have the name of one imported since
-    then; None where not all is known to be imported that was then."""
-    old_names, old_digests = _read_imported(layout, since)
-    if not old_digests <= digests:
-        return None
+def _list_new_files(layout: Layout, snapshot: Snapshot, since: Snapshot, new_names: Collection[str]) -> list[str]:
+    """The kept files that a commit has otherwise than ``since``, and those that may have one of the names."""
     changed = snapshot.list_changes(since, layout.processed_dir)
-    begins = tuple(name.rpartition("/")[2].partition(".")[0] for name in names - old_names)
+    begins = tuple(name.rpartition("/")[2].partition(".")[0] for name in new_names)
     return [
         path
         for path in snapshot.list_entries(layout.processed_dir)

@@ -206,10 +206,10 @@ def _check_lines_accounted(bank: BankBook) -> list[Violation]:
         if line_id in bank.new_lines and line_id not in bank.processed_line_ids and line_id not in staged:
             continue
         resolved = bank.find_line(line_id)
-        if resolved is None or bank.is_accounted(resolved[1], bank.posted_amount(line_id)):
+        posted = bank.posted_amount(line_id)
+        if resolved is None or bank.is_accounted(resolved[1], posted):
             continue
         account, line = resolved
-        posted = bank.posted_amount(line_id)
         part = f"only {posted} of it is posted" if posted else "it is neither posted, held nor ignored"
         violations.append(
             Violation(

@@ -48,7 +48,7 @@ def find_violations(host: Host) -> list[Violation]:
             colliding = find_collisions(repo, host.layout)
             violations = [_describe_error(error, "provenance") for error in colliding or [unfinished]]
             violations += _ask_domains(host, lambda audit: audit.check_records(committed))
-            return violations + _find_unknown_origins(host, repo, snapshot)
+            return violations + _find_unknown_origins(host, repo, snapshot, _find_judged(host, repo, snapshot))
         source = WorkingSource(host.root)
         violations = _ask_domains(host, lambda audit: audit.check_records(source))
         violations += _ask_domains(host, lambda audit: audit.check_edits(source, committed))
@@ -63,7 +63,7 @@ def find_violations(host: Host) -> list[Violation]:
                         Place(d.path),
                     )
                 )
-        return violations + _find_unknown_origins(host, repo, snapshot)
+        return violations + _find_unknown_origins(host, repo, snapshot, _find_judged(host, repo, snapshot))
 
 
 def describe_violations(host: Host) -> list[dict[str, Any]]:
@@ -90,11 +90,12 @@ def check_committed_records(host: Host, repo: Repository, snapshot: Snapshot) ->
     # A first check reads all of git's files; later ones trust what was found of a file while git has it as it was.
     is_first = SealedFiles(host.layout.state_dir, program_version()).read(_NAME) is None
     may_trust = is_first or _can_read(host, repo, snapshot)
+    since = _find_judged(host, repo, snapshot) if may_trust else None
     violations = _ask_domains(host, lambda audit: audit.check_records(source, snapshot if may_trust else None))
-    violations += _find_unknown_origins(host, repo, snapshot, may_trust=may_trust)
+    violations += _find_unknown_origins(host, repo, snapshot, since)
     if not violations and describe_check(host, repo, snapshot) == description:  # nothing has changed meanwhile
         remember_right(host, description)
-        _remember_judged(host, repo, snapshot)
+        _remember_judged(host, repo, snapshot, since)
     return violations
 
 
@@ -105,14 +106,11 @@ def find_committed_violations(host: Host) -> list[Violation]:
         snapshot = Snapshot(repo, repo.read_head())
         source = CommittedSource(snapshot)
         violations = _ask_domains(host, lambda audit: audit.check_records(source))
-        return violations + _find_unknown_origins(host, repo, snapshot)
+        return violations + _find_unknown_origins(host, repo, snapshot, _find_judged(host, repo, snapshot))
 
 
-def _find_unknown_origins(
-    host: Host, repo: Repository, snapshot: Snapshot, *, may_trust: bool = True
-) -> list[Violation]:
-    """``may_trust``: whether what was found of the history before need not be looked at again."""
-    since = _find_judged(host, repo, snapshot) if may_trust else None
+def _find_unknown_origins(host: Host, repo: Repository, snapshot: Snapshot, since: str | None) -> list[Violation]:
+    """``since``: the newest commit up to which the history was found right, if any is known."""
     if since is None:
         return find_unknown_origins(host, repo, snapshot)
     worth = LineWorth(host, snapshot)
@@ -212,9 +210,10 @@ def _find_judged(host: Host, repo: Repository, snapshot: Snapshot) -> str | None
     return since.decode("ascii") if is_same else None
 
 
-def _remember_judged(host: Host, repo: Repository, snapshot: Snapshot) -> None:
-    """Keep that the history is right; not where there were reviewers, as each decision is judged by the rules then."""
-    if not had_reviewers(host, repo, _find_judged(host, repo, snapshot)):
+def _remember_judged(host: Host, repo: Repository, snapshot: Snapshot, since: str | None) -> None:
+    """Keep that the history is right; not where there were reviewers, as each decision is judged by the rules then.
+    ``since``: the commit up to which it was known to be."""
+    if not had_reviewers(host, repo, since):
         digest = _digest_values(_list_surroundings(host, repo, snapshot))
         files = SealedFiles(host.layout.state_dir, program_version())
         files.write(_JUDGED, digest + f" {snapshot.commit}".encode("ascii"))
