@@ -47,6 +47,7 @@ from cleared.books.importing.held_rows import (
 )
 from cleared.books.importing.joined_files import JoinedFile
 from cleared.books.importing.kept_bank_files import KEPT_TOGETHER, name_month_folder
+from cleared.books.index.past_lines import PastLines
 from cleared.books.ledger.bank_lines import BankLine, make_bank_line
 from cleared.books.ledger.bank_row import BankRow
 from cleared.books.ledger.import_records import ImportRecord
@@ -91,6 +92,7 @@ class ImportSession:
         self.bank = bank
         self.committed = committed
         """Whether the commit the run builds on has a file, a symbolic link or a submodule at a path."""
+        self.past_lines = PastLines(bank, layout.state_dir)
         self.opened: dict[str, list[ImportFile]] = {}
         """File name → what it says of each account."""
         self.targets: set[str] = set()
@@ -138,14 +140,13 @@ class ImportSession:
         ):
             return opened
         shown = f"{self.layout.import_dir}/{name}"
-        drop = self.folder
-        path = resolve_inside(drop, name)
-        if path != drop.resolve() / name:
+        path = resolve_inside(self.folder, name)
+        if path != self.folder.resolve() / name:
             why, remedy = f"{name!r} is reached through a symbolic link", "Copy the file itself into import/."
             raise PolicyError(why, place=Place(shown), remedy=remedy)
         # The path as it is on disk: a script can write ``./march.csv``.
         if self.is_of_checkout:
-            inside = path.relative_to(drop.resolve()).as_posix()
+            inside = path.relative_to(self.folder.resolve()).as_posix()
             refuse_brought(f"{self.layout.import_dir}/{inside}", name, self.committed)
         data, _ = read_stable(path, self.config.import_.max_bytes, shown=shown)
         try:
@@ -190,18 +191,18 @@ class ImportSession:
     def _separate_duplicates(self, file: ImportFile) -> None:
         """Sort the file's rows into new ones, pending ones, and repetitions of known bank lines."""
         account = file.account.id
-        known_ids: dict[str, BankLine] = {}
-        if any(map(attrgetter("bank_id"), file.rows)):
-            lines = self.bank.scan_account_lines(account, with_released=True)
-            known_ids = {line.line_id: line for line in lines if line.bank_id}
+        has_ids = any(map(attrgetter("bank_id"), file.rows))
         opened: dict[str, BankLine] = {}
         for other in itertools.chain.from_iterable(self.opened.values()):
             for line in other.new if other.account.id == account else ():
                 opened.setdefault(line.line_id, line)
 
+        def find_committed(row: BankRow, line_id: str) -> BankLine | None:
+            known = self.bank.read_month(account, row.posted_date.isoformat()[:7]).get(line_id)
+            return self.past_lines.find_with_bank_id(account, line_id) if known is None and has_ids else known
+
         def find_known(row: BankRow, line_id: str) -> BankLine | None:
-            month = self.bank.read_month(account, row.posted_date.isoformat()[:7])
-            return month.get(line_id) or known_ids.get(line_id) or opened.get(line_id)
+            return find_committed(row, line_id) or opened.get(line_id)
 
         def list_lines(first: date, last: date) -> Iterable[BankLine]:
             return (*self.bank.iter_lines_between(account, first, last), *opened.values())
@@ -212,8 +213,7 @@ class ImportSession:
 
         identified = identify_by_balance(account, file.rows, find_known, lambda row, line: join().is_other(row, line))
         for row, occurrence, line_id in check_deadline(identified):
-            month = self.bank.read_month(account, row.posted_date.isoformat()[:7])
-            earlier = month.get(line_id) or known_ids.get(line_id)
+            earlier = find_committed(row, line_id)
             if earlier is not None and earlier.line_id in self.bank.released_line_ids:
                 if earlier.file_sha256 != file.sha256:
                     file.released.append((row.row, line_id, AFTER_UNDO))
@@ -256,7 +256,7 @@ class ImportSession:
             begins = find_beginning(file, self.books)
             self._hold_rows(file, lambda line: describe_early_row(line, begins))
             self._hold_rows(file, lambda line: describe_late_row(file, line, self.books, self.bank))
-            file_cards.stage_revisions(file, self.bank, self._card_of(file))
+            file_cards.stage_revisions(file, self.bank, self.past_lines, self._card_of(file))
             for line in [*file.new, *file.pending, *file.held]:
                 self.bank.new_lines[line.line_id] = (file.account.id, line)
             for line in file.new:

@@ -15,6 +15,7 @@ from cleared.base import money
 from cleared.base.clock import check_deadline
 from cleared.books.card_kinds import BALANCE_GAP, LINE, NEAR_MATCH, REVISION
 from cleared.books.importing.bank_file import ImportFile, find_balance_gaps, find_statement_gaps
+from cleared.books.index.past_lines import PastLines
 from cleared.books.ledger.bank_lines import COUNTS_INSTEAD, BankLine, iter_later_ids
 from cleared.books.ledger.import_records import ImportRecord
 from cleared.books.ledger.staged_bank_lines import BankBook
@@ -91,7 +92,7 @@ def stage_held_line(line: BankLine, why: str, card: StageCard) -> None:
     )
 
 
-def stage_revisions(file: ImportFile, bank: BankBook, card: StageCard) -> None:
+def stage_revisions(file: ImportFile, bank: BankBook, past: PastLines, card: StageCard) -> None:
     """The same bank id with another amount, whether it came in an earlier run or in another file of this one; also
     where the line came in another format, and its id with a later file. A held row may revise one, too."""
     account = file.account.id
@@ -100,7 +101,9 @@ def stage_revisions(file: ImportFile, bank: BankBook, card: StageCard) -> None:
         return
     posted: dict[str, list[BankLine]] = {}
     taken = (line for owner, line in bank.new_lines.values() if owner == account)
-    lines = ((line.bank_id, line) for line in itertools.chain(bank.iter_account_lines(account), taken))
+    known = past.list_with_bank_ids(account, {line.bank_id for line in fresh})
+    committed = (line for line in known if line.line_id not in bank.released_line_ids)
+    lines = ((line.bank_id, line) for line in itertools.chain(committed, taken))
     for bank_id, line in itertools.chain(lines, _iter_later_ids(bank, account)):
         if bank_id and line.state == "posted":
             posted.setdefault(bank_id, []).append(line)

@@ -208,6 +208,11 @@ class BankTiming:
                 kind.add_movement(account, day, part - before)
             before = part
 
+    def add_open(self, account: int, day: date, waiting: Decimal, ignored: Decimal) -> None:
+        """Count lines of which the books lack these sums from a day on."""
+        self._waiting.add_movement(account, day, waiting)
+        self._ignored.add_movement(account, day, ignored)
+
     def in_transit(self, account: int, day: date) -> Decimal:
         """Of lines that the books have on another day: what the bank has by then and the books have not."""
         return self._in_transit.balance_on(account, day)

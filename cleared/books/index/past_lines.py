@@ -1,0 +1,151 @@
+"""What a run needs of the bank lines of past months, without reading them again.
+
+A run reads the months that its file is about. Of all others it has to know what the books do not have as the bank has
+it, and where a line lies that has an id of the bank. That is kept, sealed, for each month of a bank account but the
+newest, with the ids that git has for the month's files: a month that has changed since is read again.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from array import array
+from collections.abc import Collection, Iterator, Mapping, Set
+from datetime import date
+from decimal import Decimal
+from pathlib import Path
+from typing import Final, NamedTuple
+
+import msgspec
+from msgspec import Struct
+
+from cleared.base import money
+from cleared.base.clock import check_deadline
+from cleared.books.index.month_memory import index_files
+from cleared.books.ledger.agreed_balances import BookedLine
+from cleared.books.ledger.bank_lines import BankLine, iter_lines, parse_matches_once
+from cleared.books.ledger.entry import ZERO
+from cleared.books.ledger.staged_bank_lines import RELEASED, BankBook
+from cleared.changes.record_sources import CommittedSource
+
+_KIND: Final = ".past"
+_MARK: Final = "Q"
+_MARK_BYTES: Final = 8
+
+
+class SpreadLine(NamedTuple):
+    """A line that entries of another month than its own have a part of. ``pairs``: leg and amount of each that was ever
+    matched to it."""
+
+    line_id: str
+    posted_date: date
+    amount: Decimal
+    pairs: tuple[tuple[str, Decimal], ...]
+    is_ignored: bool
+
+
+class PastMonth(Struct):
+    """What is known of the lines of one bank account and month."""
+
+    versions: list[str] = []
+    """What git calls the files that it follows from."""
+    is_booked: bool = False
+    """Whether an entry was ever matched to one of them."""
+    waiting: Decimal = ZERO
+    """What the bank has by the end of the month, and the books have not, of all but ``spread``."""
+    ignored: Decimal = ZERO
+    """The same of lines that are not to be booked."""
+    spread: list[SpreadLine] = []
+    line_marks: bytes = b""
+    """Eight bytes for each line that has an id of the bank, the same for the same line id."""
+    bank_id_marks: bytes = b""
+    """The same for its id of the bank."""
+
+
+class PastLines:
+    """The committed lines of ``bank``. ``state_dir``: the workspace's ``.cleared/``."""
+
+    def __init__(self, bank: BankBook, state_dir: Path) -> None:
+        self._bank = bank
+        self._files = index_files(state_dir)
+        self._known: dict[str, dict[str, PastMonth]] = {}
+        self._marks: dict[str, dict[str, Set[int]]] = {}
+
+    def find_with_bank_id(self, account: str, line_id: str) -> BankLine | None:
+        """The line of an account with this line id, of those that have an id of the bank."""
+        if account not in self._marks:
+            months = self.list_months(account).items()
+            self._marks[account] = {month: frozenset(array(_MARK, each.line_marks)) for month, each in months}
+        (mark,) = array(_MARK, _mark(line_id))
+        for month, marks in self._marks[account].items():
+            if mark in marks and (line := self._bank.read_month(account, month).get(line_id)) is not None:
+                return line
+        return None
+
+    def list_with_bank_ids(self, account: str, bank_ids: Collection[str]) -> Iterator[BankLine]:
+        """The lines of an account that have one of these ids of the bank."""
+        wanted = frozenset(array(_MARK, b"".join(map(_mark, bank_ids))))
+        for month, each in self.list_months(account).items():
+            if not wanted.isdisjoint(array(_MARK, each.bank_id_marks)):
+                lines = self._bank.read_month(account, month).values()
+                yield from (line for line in lines if line.bank_id in bank_ids)
+
+    def list_months(self, account: str) -> Mapping[str, PastMonth]:
+        """What is known of each month (``YYYY-MM``) of an account, oldest first."""
+        if account not in self._known:
+            self._known[account] = self._read_months(account)
+        return self._known[account]
+
+    def _read_months(self, account: str) -> dict[str, PastMonth]:
+        files = dict(sorted(self._bank.list_month_files(account)))
+        newest, name = max(files, default=""), f"{account}{_KIND}"
+        data = self._files.read(name) if len(files) > 1 else None
+        kept = msgspec.msgpack.decode(data, type=dict[str, PastMonth]) if data is not None else {}
+        months = {}
+        for month, path in files.items():
+            versions, known = self._list_versions(month, path), kept.get(month)
+            is_known = known is not None and versions == known.versions != []
+            months[month] = known if known is not None and is_known else self._read_month(account, month, versions)
+        past = {month: each for month, each in months.items() if month != newest and each.versions}
+        if any(each is not kept.get(month) for month, each in past.items()):
+            self._files.write(name, msgspec.msgpack.encode(past))
+        return months
+
+    def _list_versions(self, month: str, path: str) -> list[str]:
+        """Nothing where these are not the lines of a commit."""
+        source, paths = self._bank.source, self._bank.paths
+        if not isinstance(source, CommittedSource):
+            return []
+        both = [(each, paths.month_path(each, month)) for each in (paths.matches, paths.outcomes)]
+        return [source.snapshot.find_blob_id(each) or "" for each in (path, *both[0], *both[1])]
+
+    def _read_month(self, account: str, month: str, versions: list[str]) -> PastMonth:
+        source, paths = self._bank.source, self._bank.paths
+        path = paths.bank_path(account, month)
+        lines = {line.line_id: line for line in check_deadline(iter_lines(source.read(path), path))}
+        files = (paths.matches, paths.month_path(paths.matches, month))
+        matched = [parse_matches_once(source.read(file), file)[0] for file in files]
+        made = PastMonth(versions)
+        open_parts: dict[bool, list[Decimal]] = {False: [], True: []}
+        for line in check_deadline(lines.values()):
+            pairs = tuple(pair for each in matched for pair in each.get(line.line_id, ()))
+            outcome, _ = self._bank.read_outcomes().get(line.line_id, ("", ""))
+            posted = money.total([amount for _, amount in pairs])
+            if line.state != "posted" or (outcome == RELEASED and not posted):
+                continue
+            made.is_booked |= bool(pairs)
+            is_ignored = outcome == "ignored"
+            if any(leg_id[:7] != month for leg_id, _ in pairs) or line.posted_date.isoformat()[:7] != month:
+                made.spread.append(SpreadLine(line.line_id, line.posted_date, line.amount, pairs, is_ignored))
+            elif posted != line.amount:
+                parts = tuple((line.posted_date, amount) for _, amount in pairs)
+                known = BookedLine(line.line_id, line.posted_date, line.amount, parts, is_ignored)
+                open_parts[is_ignored].append(known.find_open_part(line.posted_date))
+        made.waiting, made.ignored = (money.total(open_parts[is_ignored]) for is_ignored in (False, True))
+        with_ids = [line for line in lines.values() if line.bank_id]
+        made.line_marks = b"".join(_mark(line.line_id) for line in with_ids)
+        made.bank_id_marks = b"".join(_mark(line.bank_id) for line in with_ids)
+        return made
+
+
+def _mark(text: str) -> bytes:
+    return hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=_MARK_BYTES).digest()
