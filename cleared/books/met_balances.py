@@ -8,10 +8,10 @@ from __future__ import annotations
 import itertools
 from bisect import bisect_left, bisect_right
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import date, timedelta
 from decimal import Decimal
-from functools import cached_property
+from functools import cached_property, partial
 from operator import attrgetter
 from typing import Final
 
@@ -20,12 +20,12 @@ from msgspec.structs import replace
 from cleared.base import money
 from cleared.base.clock import format_iso
 from cleared.books.index.journal_index import JournalIndex, open_index
-from cleared.books.index.past_lines import SpreadLine
-from cleared.books.ledger.agreed_balances import LAPSED, MET, AgreedBalance, AgreementCheck, BankTiming, BookedLine
+from cleared.books.index.line_timing import time_lines
+from cleared.books.ledger.agreed_balances import LAPSED, MET, AgreedBalance, AgreementCheck, BankTiming
 from cleared.books.ledger.bank_lines import BankLine
 from cleared.books.ledger.day_balances import DayBalances
 from cleared.books.ledger.entry import ZERO, leg_suffix
-from cleared.books.ledger.staged_bank_lines import NEAR_DAYS, RELEASED, BankBook
+from cleared.books.ledger.staged_bank_lines import NEAR_DAYS, BankBook
 from cleared.books.ledger.staged_journal import Books
 from cleared.books.staged_books import StagedBooks, books_of
 from cleared.git import Snapshot
@@ -86,69 +86,30 @@ def _select_met(
     for entry in draft.books.list_staged():
         balances.add_entry(entry)
     compared = {each.account for each in candidates}
-    booked = {account for account in compared if _add_timing(draft, timing, names[account], account, first, last)}
+    booked = {
+        account
+        for account in compared
+        if time_lines(
+            timing,
+            draft.bank,
+            draft.imports.past_lines,
+            names[account],
+            account,
+            (first, last),
+            partial(_find_day, draft.books, account),
+        )
+    }
     check = AgreementCheck(candidates, balances, timing)
     return [each for each in candidates if each.account in booked and check.is_met(each)]
 
 
-def _add_timing(draft: StagedBooks, timing: BankTiming, name: str, account: int, first: date, last: date) -> bool:
-    """Count the lines of a bank account that wait, or are booked on another day, on some day of these. Of the lines of
-    other months that the draft leaves alone only those are looked at that entries of these days have a part of.
-
-    False where nothing of it was ever booked: ``check`` cannot tell then whose account it is.
-    """
-    bank = draft.bank
-    months = first.isoformat()[:7], last.isoformat()[:7]
-    read_whole = _list_touched_months(bank, name)
-    is_booked = False
-    lines: list[SpreadLine] = []
-    for month, past in draft.imports.past_lines.list_months(name).items():
-        if month in read_whole or months[0] <= month <= months[1]:
-            read_whole.add(month)
-            continue
-        is_booked |= past.is_booked
-        lines += past.spread
-        if month < months[0]:
-            timing.add_open(account, date.fromisoformat(f"{month}-01"), past.waiting, past.ignored)
-    for line in _iter_recorded_lines(bank, name, read_whole):
-        pairs = tuple(bank.list_matches(line.line_id))
-        is_booked |= bool(pairs)
-        if line.state == "posted":
-            lines.append(SpreadLine(line.line_id, line.posted_date, line.amount, pairs, bank.is_ignored(line.line_id)))
-    for line_id, posted_date, amount, pairs, is_ignored in lines:
-        days = ((_find_day(draft.books, leg_id, account, months), part) for leg_id, part in pairs)
-        parts = tuple((day, part) for day, part in days if day is not None)
-        timing.add_line(account, BookedLine(line_id, posted_date, amount, parts, is_ignored))
-    return is_booked
-
-
-def _list_touched_months(bank: BankBook, name: str) -> set[str]:
-    """The months of an account of which the draft changes what is known of a committed line."""
-    touched = (bank.find_line(line_id) for line_id in bank.staged_line_ids() - bank.new_lines.keys())
-    return {line.posted_date.isoformat()[:7] for owner, line in filter(None, touched) if owner == name}
-
-
-def _find_day(books: Books, leg_id: str, account: int, months: tuple[str, str]) -> date | None:
-    """The day on which a leg moves the account; None where it is no leg of it. Of one before these months or after
-    them, any day of its month."""
-    if not months[0] <= leg_id[:7] <= months[1]:
-        return date.fromisoformat(f"{leg_id[:7]}-01")
+def _find_day(books: Books, account: int, leg_id: str) -> date | None:
+    """The day on which a leg moves the account; None where it is no leg of it."""
     entry = books.find_entry(leg_id)
     for i, leg in enumerate(entry.legs) if entry is not None else ():
         if entry is not None and leg.account_id == account and entry.entry_id + leg_suffix(i) == leg_id:
             return entry.date
     return None
-
-
-def _iter_recorded_lines(bank: BankBook, name: str, months: Collection[str]) -> Iterator[BankLine]:
-    """The lines of a bank account that are on record with this draft, of these months and new ones, without those that
-    it releases."""
-    released = {line_id for line_id, each in bank.new_outcomes.items() if each.outcome == RELEASED}
-    released |= bank.released_line_ids
-    recorded = bank.processed_line_ids | bank.staged_line_ids()
-    new = (line for line_id, (owner, line) in bank.new_lines.items() if owner == name and line_id in recorded)
-    known = (line for month in sorted(months) for line in bank.read_month(name, month).values())
-    return (line for line in itertools.chain(known, new) if line.line_id not in released)
 
 
 def _move_by_late_lines(bank: BankBook, accounts: Mapping[str, int], now: str) -> Iterator[AgreedBalance]:

@@ -11,7 +11,7 @@ from cleared.base import money
 from cleared.base.errors import ClearedError, Place, UsageError
 from cleared.base.json_values import to_json
 from cleared.books.card_kinds import LINE, REVISION
-from cleared.books.decisions.bank_standing import read_bank_standing
+from cleared.books.decisions.bank_standing import read_account_rows
 from cleared.books.decisions.reconciling import read_facts
 from cleared.books.index.journal_index import open_index
 from cleared.books.ledger.entry import find_amount_fault
@@ -141,7 +141,7 @@ def read_completeness(host: Host) -> list[dict[str, Any]]:
     ``through`` is None where they never did, or no file states a balance.
     """
     with open_committed_books(host) as (_, snapshot, _books, bank):
-        return read_bank_standing(host, snapshot, bank).accounts
+        return read_account_rows(host, snapshot, bank)
 
 
 def list_completeness(host: Host) -> list[dict[str, Any]]:

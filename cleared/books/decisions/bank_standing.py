@@ -1,17 +1,19 @@
 """How bank accounts stand: through which day each is complete, and what it held before its first row.
 
 Both follow from the account's bank lines and from what the journal posts to it. They are worked out again when one of
-these has changed, which no confirmation or other account of an entry does.
+these has changed, which no confirmation or other account of an entry does: through which day it is complete from its
+newest months, where these tell.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from datetime import date, timedelta
 from decimal import Decimal
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, Generic, NamedTuple, TypeVar
 
 import msgspec
 from msgspec import Struct
@@ -19,21 +21,28 @@ from msgspec import Struct
 from cleared.base import money
 from cleared.base.json_values import to_json
 from cleared.books.decisions.reconciling import iter_legs
-from cleared.books.index.journal_index import JournalIndex, open_index
-from cleared.books.ledger.account_facts import AccountFacts, find_completeness, read_account_facts
+from cleared.books.index.journal_index import EntryFilter, JournalIndex, open_index
+from cleared.books.index.line_timing import time_lines
+from cleared.books.index.past_lines import PastLines
+from cleared.books.ledger.account_facts import AccountFacts, add_reconciled, find_completeness, read_account_facts
 from cleared.books.ledger.agreed_balances import AGREED
 from cleared.books.ledger.book_paths import locate_books
 from cleared.books.ledger.chains import REVERSES
 from cleared.books.ledger.entry import BY_FILES
 from cleared.books.ledger.staged_bank_lines import BankBook
+from cleared.books.ledger.stated_balances import list_stated_balances
 from cleared.changes.host import Host
 from cleared.git import Snapshot
 from cleared.workspace.sealed_files import SealedFiles, digest_sources
 from cleared.workspace.settings.bank_section import BankAccount
 
-_NAME: Final = "completeness"
+_COMPLETENESS: Final = "completeness"
+_OPENINGS: Final = "openings"
 _SOURCES: Final = ("base", "books/decisions", "books/index", "books/ledger", "workspace")
-"""The folders of the program that decide what is in the sealed file."""
+"""The folders of the program that decide what is in the sealed files."""
+_SPANS: Final = (2, 12)
+"""So many of the newest months are looked at before all are."""
+T = TypeVar("T")
 
 
 class Opening(NamedTuple):
@@ -45,37 +54,51 @@ class Opening(NamedTuple):
     evidence: str
 
 
-class BankStanding(Struct, frozen=True):
-    """``accounts``: a row for each bank account; ``openings``: those that are known, posted or not."""
+class _Kept(Struct, Generic[T], frozen=True):
+    """``made_of``: a digest of all that the answer follows from; ``months``: blob of a month of the journal → digest of
+    what it posts to bank accounts."""
 
-    accounts: list[dict[str, Any]] = []
-    openings: list[Opening] = []
-
-
-class _Kept(Struct, frozen=True):
-    """``made_of``: a digest of all that it follows from; ``months``: blob of a month of the journal → digest of what it
-    posts to bank accounts."""
-
-    made_of: str = ""
-    months: dict[str, str] = {}
-    standing: BankStanding = BankStanding()
+    answer: T
+    made_of: str
+    months: dict[str, str]
 
 
-def read_bank_standing(host: Host, snapshot: Snapshot, bank: BankBook) -> BankStanding:
-    """How the bank accounts of a commit stand. Worked out once for the same lines and postings."""
+def read_account_rows(host: Host, snapshot: Snapshot, bank: BankBook) -> list[dict[str, Any]]:
+    """A row for each bank account of a commit: through which day it is complete. Worked out once for the same lines and
+    postings."""
+
+    def make(index: JournalIndex) -> list[dict[str, Any]]:
+        past = PastLines(bank, host.layout.state_dir)
+        rows = []
+        for account, is_shared in _list_accounts(host):
+            facts = _find_newest(index, bank, past, account, is_shared=is_shared)
+            facts = facts or _read_facts(index, bank, account, is_shared=is_shared)
+            rows.append(_describe_account(account, facts, bank, is_shared=is_shared))
+        return rows
+
+    return _read_once(host, snapshot, _COMPLETENESS, _Kept[list[dict[str, Any]]], make)
+
+
+def read_openings(host: Host, snapshot: Snapshot, bank: BankBook) -> list[Opening]:
+    """What the bank accounts of a commit held before their first row, as far as that is known, posted or not. Worked
+    out once for the same lines and postings."""
+    return _read_once(host, snapshot, _OPENINGS, _Kept[list[Opening]], lambda index: list_openings(host, index, bank))
+
+
+def _read_once(host: Host, snapshot: Snapshot, name: str, kind: type[_Kept[T]], make: Callable[[JournalIndex], T]) -> T:
+    """What is kept under a name where it is of these lines and postings; else what ``make`` gives is kept."""
     index = open_index(host.layout, snapshot, host.decimal_places, stays_open=host.reads_again)
     files = SealedFiles(host.layout.state_dir, digest_sources(*_SOURCES))
-    data = files.read(_NAME)
-    kept = msgspec.json.decode(data, type=_Kept) if data is not None else _Kept()
+    data = files.read(name)
+    kept = msgspec.json.decode(data, type=kind) if data is not None else None
     banks = {account.ledger_account for account in host.config.bank_accounts}
-    months = _digest_months(index, banks, kept.months)
+    months = _digest_months(index, banks, kept.months if kept is not None else {})
     made_of = _digest_facts(host, snapshot, months.values())
-    if made_of != kept.made_of:
-        kept = _Kept(made_of, months, make_bank_standing(host, index, bank))
-    elif months == kept.months:
-        return kept.standing
-    files.write(_NAME, msgspec.json.encode(_Kept(made_of, months, kept.standing)))
-    return kept.standing
+    if kept is not None and (made_of, months) == (kept.made_of, kept.months):
+        return kept.answer
+    answer = kept.answer if kept is not None and made_of == kept.made_of else make(index)
+    files.write(name, msgspec.json.encode(_Kept(answer, made_of, months)))
+    return answer
 
 
 def _digest_months(index: JournalIndex, banks: Collection[int], known: Mapping[str, str]) -> dict[str, str]:
@@ -95,24 +118,76 @@ def _digest_facts(host: Host, snapshot: Snapshot, months: Iterable[str]) -> str:
     return hashlib.sha256(json.dumps(facts).encode()).hexdigest()
 
 
-def make_bank_standing(host: Host, index: JournalIndex, bank: BankBook) -> BankStanding:
+def list_openings(host: Host, index: JournalIndex, bank: BankBook) -> list[Opening]:
     """The same from the files themselves."""
-    accounts, openings = [], []
-    for account, facts, is_shared in iter_bank_facts(host, index, bank):
-        accounts.append(_describe_account(account, facts, bank, is_shared=is_shared))
-        openings += _find_opening(account, facts, host.decimal_places, is_shared=is_shared)
-    return BankStanding(accounts, openings)
+    found = iter_bank_facts(host, index, bank)
+    return [
+        opening
+        for account, facts, is_shared in found
+        for opening in _find_opening(account, facts, host.decimal_places, is_shared=is_shared)
+    ]
 
 
 def iter_bank_facts(
     host: Host, index: JournalIndex, bank: BankBook
 ) -> Iterator[tuple[BankAccount, AccountFacts, bool]]:
     """What is known of each bank account, and whether others share its account of the ledger."""
-    for account in host.config.bank_accounts:
-        number = account.ledger_account
-        is_shared = sum(a.ledger_account == number for a in host.config.bank_accounts) > 1
-        facts = read_account_facts(iter_legs(index, number), bank, [account.id], number, is_shared=is_shared)
-        yield account, facts, is_shared
+    for account, is_shared in _list_accounts(host):
+        yield account, _read_facts(index, bank, account, is_shared=is_shared), is_shared
+
+
+def _list_accounts(host: Host) -> list[tuple[BankAccount, bool]]:
+    """The bank accounts, and whether others share its account of the ledger."""
+    accounts = host.config.bank_accounts
+    users = Counter(account.ledger_account for account in accounts)
+    return [(account, users[account.ledger_account] > 1) for account in accounts]
+
+
+def _read_facts(index: JournalIndex, bank: BankBook, account: BankAccount, *, is_shared: bool) -> AccountFacts:
+    number = account.ledger_account
+    return read_account_facts(iter_legs(index, number), bank, [account.id], number, is_shared=is_shared)
+
+
+def _find_newest(
+    index: JournalIndex, bank: BankBook, past: PastLines, account: BankAccount, *, is_shared: bool
+) -> AccountFacts | None:
+    """What is known of the newest months of an account, so many as tell through which day it is complete. None where
+    only all months do."""
+    months = list(past.list_months(account.id))
+    for span in _SPANS:
+        if span < len(months):
+            first = date.fromisoformat(f"{months[-span]}-01")
+            facts = _read_since(index, bank, past, account, first, is_shared=is_shared)
+            if facts is not None and find_completeness(facts).through is not None:
+                return facts
+    return None
+
+
+def _read_since(
+    index: JournalIndex, bank: BankBook, past: PastLines, account: BankAccount, first: date, *, is_shared: bool
+) -> AccountFacts | None:
+    """What is known of an account from the first day of a month on: its balances, and what files say of the ends of
+    days. None where a file of these days is not on record."""
+    number, name = account.ledger_account, account.id
+    lines = list(bank.scan_account_lines(name, since=first))
+    begins: dict[str, date] = {}
+    for record in bank.imports:
+        if record.account == name and record.first_date:
+            begins[record.file_sha256] = date.fromisoformat(record.first_date)
+    files = {line.file_sha256 for line in lines}
+    if not files <= begins.keys():
+        return None
+    whole = min([first, *(begins[file] for file in files)]).replace(day=1)
+    if whole < first:
+        lines = list(bank.scan_account_lines(name, since=whole))
+    posted = [line for line in lines if line.state == "posted"]
+    facts = AccountFacts(number, index.day_balances({number}, since=first), has_lines=True)
+    by_files = list_stated_balances(posted, bank, name, number, first)
+    facts.stated = by_files if is_shared else add_reconciled(by_files, bank, number, first)
+    legs = index.iter_postings(EntryFilter(account=number, start=first))
+    day_of = {leg.leg_id: leg.entry.date for leg in legs}
+    time_lines(facts.timing, bank, past, name, number, (first, date.max), day_of.get)
+    return facts
 
 
 def _describe_account(account: BankAccount, facts: AccountFacts, bank: BankBook, *, is_shared: bool) -> dict[str, Any]:

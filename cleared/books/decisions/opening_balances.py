@@ -10,7 +10,7 @@ from typing import Final
 from cleared.base.errors import PolicyError
 from cleared.books.decisions import book_subjects
 from cleared.books.decisions.bank_agreement import read_reconciliation
-from cleared.books.decisions.bank_standing import Opening, iter_bank_facts, make_bank_standing, read_bank_standing
+from cleared.books.decisions.bank_standing import Opening, iter_bank_facts, list_openings, read_openings
 from cleared.books.decisions.hand_posting import add_entry_by_hand
 from cleared.books.decisions.reconciling import read_facts
 from cleared.books.index.journal_index import EntryFilter, JournalIndex, open_index
@@ -32,7 +32,7 @@ SHOWN: Final = "opening balances"
 def list_opening_balances(host: Host) -> list[Opening]:
     """The opening balances that would be posted now."""
     with open_committed_books(host) as (_, snapshot, _books, bank):
-        known = read_bank_standing(host, snapshot, bank).openings
+        known = read_openings(host, snapshot, bank)
         return _list_due(known, _find_posted(open_index(host.layout, snapshot, host.decimal_places)))
 
 
@@ -56,7 +56,7 @@ def post_opening_balances(host: Host) -> tuple[list[Entry], str]:
         books = books_of(context).books
         index = open_index(host.layout, decision_context.snapshot, host.decimal_places)
         posted, accounts = _find_posted(index), {each.id: each for each in host.config.bank_accounts}
-        due = _list_due(make_bank_standing(host, index, books_of(context).bank).openings, posted)
+        due = _list_due(list_openings(host, index, books_of(context).bank), posted)
         refuse_changed_record(SHOWN, "what is to be posted", lambda: digest_openings(due))
         for name, day, balance, evidence in due:
             account = accounts[name]

@@ -169,17 +169,25 @@ def read_account_facts(
             account, BookedLine(line.line_id, line.posted_date, line.amount, tuple(parts), is_ignored)
         )
     by_files = list_stated_balances(posted, bank, names[0], account) if len(names) == 1 else []
-    agreed = () if is_shared else (x for x in bank.agreed_balances if x.account == account and x.state == AGREED)
-    known_days = {each.day for each in by_files}
-    by_persons = [StatedBalance(each.day, each.amount) for each in agreed if each.day not in known_days]
     facts.first_line = min((line.posted_date for line in posted), default=None)
-    facts.stated = sorted([*by_files, *by_persons], key=lambda each: each.day)
+    facts.stated = by_files if is_shared else add_reconciled(by_files, bank, account)
     has_foreign = any(line.state == "foreign" and line.amount for line in lines)
     facts.began = find_stated_beginning(posted, bank, names[0], has_foreign=has_foreign) if len(names) == 1 else None
     facts.breaks = list(_find_breaks(by_files, posted))
     facts.foreign = [x for x in lines if x.state == "foreign" and x.amount and not bank.is_ignored(x.line_id)]
     facts.unposted = [line for line in posted if bank.posted_amount(line.line_id) != line.amount]
     return facts
+
+
+def add_reconciled(
+    by_files: Sequence[StatedBalance], bank: BankBook, account: int, since: date = date.min
+) -> list[StatedBalance]:
+    """The balances that files say, in time, with what persons have reconciled an account with on other days. ``since``:
+    only of this day and later ones."""
+    known_days = {each.day for each in by_files}
+    agreed = (x for x in bank.agreed_balances if (x.account, x.state) == (account, AGREED) and x.day >= since)
+    by_persons = [StatedBalance(each.day, each.amount) for each in agreed if each.day not in known_days]
+    return sorted([*by_files, *by_persons], key=lambda each: each.day)
 
 
 def _find_breaks(stated: Sequence[StatedBalance], lines: Iterable[BankLine]) -> Iterator[BalanceBreak]:

@@ -27,8 +27,11 @@ class StatedBalance(Struct, frozen=True):
     amount: Decimal
 
 
-def list_stated_balances(lines: Sequence[BankLine], bank: BankBook, name: str, account: int) -> list[StatedBalance]:
-    """The balances at the ends of days. ``lines``: those of the bank account ``name`` that are posted.
+def list_stated_balances(
+    lines: Sequence[BankLine], bank: BankBook, name: str, account: int, since: date = date.min
+) -> list[StatedBalance]:
+    """The balances at the ends of days, from ``since`` on. ``lines``: those of the bank account ``name`` that are
+    posted; at least those of these days, and all of the files that have one of these.
 
     A file may have been taken before its last day was over. So where files say different balances of a day, one from
     which another row of that day goes on is not its end; of the others the newest file's counts.
@@ -49,7 +52,7 @@ def list_stated_balances(lines: Sequence[BankLine], bank: BankBook, name: str, a
         (order.get(file, -1), day, balance) for file, own in by_file.items() for day, balance in _list_day_ends(own)
     ]
     for place, record in enumerate(records):
-        stated = record.read_closing()
+        stated = record.read_closing() if record.last_date >= since.isoformat() else None
         if stated is not None:
             day, closing = stated
             by_now = moved.get((day, record.name), closing)
@@ -58,7 +61,8 @@ def list_stated_balances(lines: Sequence[BankLine], bank: BankBook, name: str, a
             said.append((place, day, by_now))
     ends: dict[date, list[Decimal]] = defaultdict(list)
     for _, day, balance in sorted(said, key=lambda each: each[0]):
-        ends[day].append(balance)
+        if day >= since:
+            ends[day].append(balance)
     return [StatedBalance(day, _choose_end(ends[day], of_day[day])) for day in sorted(ends)]
 
 
