@@ -5,8 +5,7 @@
     index.iter_postings(account=1010, start=…, end=…)            the ledger of an account
     index.iter_entries(text="github", status="pending-review")   a search
 
-Months are read when they are needed. Of an index that stays open, what was read stays in memory, for the next index of
-this process, too.
+Months are read when they are needed. What an index that stays open has read is kept for the next one of this process.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from msgspec import Struct
 
 from cleared.base import money
-from cleared.books.index.month_facts import MonthEntries, MonthSums, Sums, list_columns, sum_month
+from cleared.books.index.month_facts import MonthEntries, MonthSums, MonthTotals, Sums, list_columns, sum_month
 from cleared.books.index.month_memory import MonthFacts, index_files, shared_memory
 from cleared.books.ledger.book_paths import locate_books
 from cleared.books.ledger.day_balances import DayBalances
@@ -123,24 +122,27 @@ class JournalIndex:
         known = self._find_known(key).sums
         if known is not None:
             return known
-        read = self._read_sums(key)
-        facts = MonthFacts(sums=read) if read is not None else self._build_month(key)
+        data = self._read_file(key, "sums")
+        facts = MonthFacts(sums=MonthSums.decode(data)) if data is not None else self._build_month(key)
         sums = self._keep(key, facts).sums
         assert sums is not None
         return sums
 
     def month_totals(self, key: MonthKey) -> Mapping[int, Sums]:
         """Account → debits and credits of a month's whole file."""
-        if key not in self._totals:
-            self._totals[key] = self.month_sums(key).accounts
-        return self._totals[key]
+        totals = self.find_totals(key)
+        return self.month_sums(key).accounts if totals is None else totals
 
     def find_totals(self, key: MonthKey) -> Mapping[int, Sums] | None:
         """The same, where the month need not be parsed for it."""
-        if key in self._totals:
-            return self._totals[key]
-        sums = self._find_known(key).sums or self._read_sums(key)
-        return sums.accounts if sums is not None else None
+        if key not in self._totals:
+            known = self._find_known(key).sums
+            data = self._read_file(key, "sums") if known is None else None
+            totals = known or (MonthTotals.decode(data) if data is not None else None)
+            if totals is None:
+                return None
+            self._totals[key] = totals.accounts
+        return self._totals[key]
 
     def sum_accounts(self, start: date | None = None, end: date | None = None) -> dict[int, Sums]:
         """Debits and credits of each account that was posted to from ``start`` to ``end``, these days included."""
@@ -237,10 +239,9 @@ class JournalIndex:
 
     def find_entries(self, key: MonthKey) -> MonthEntries | None:
         """The same, where the month need not be parsed for it."""
-        known = self._find_known(key).entries
-        if known is not None:
+        if (known := self._find_known(key).entries) is not None:
             return known
-        data = self._files.read(self._file_name(key, "entries")) if self._files is not None else None
+        data = self._read_file(key, "entries")
         return self._keep(key, MonthFacts(entries=MonthEntries.decode(data))).entries if data is not None else None
 
     def find_places(self, wanted: EntryFilter, *, newest_first: bool = False) -> Iterator[tuple[MonthKey, list[int]]]:
@@ -298,12 +299,11 @@ class JournalIndex:
     def add_month(self, month: JournalMonth) -> None:
         """Take over a month that was parsed from this commit, so that it need not be parsed again."""
         key = (month.year, month.month)
-        if self._files is not None and not month.damage and self._files.read(self._file_name(key, "sums")) is None:
+        if self._files is not None and not month.damage and self._read_file(key, "sums") is None:
             self._write_month(key, MonthFacts(sum_month(month, self.places), list_columns(month)))
 
-    def _read_sums(self, key: MonthKey) -> MonthSums | None:
-        data = self._files.read(self._file_name(key, "sums")) if self._files is not None else None
-        return MonthSums.decode(data) if data is not None else None
+    def _read_file(self, key: MonthKey, kind: str) -> bytes | None:
+        return self._files.read(self._file_name(key, kind)) if self._files is not None else None
 
     def _build_month(self, key: MonthKey) -> MonthFacts:
         month = self._read_month(key)

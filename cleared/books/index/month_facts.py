@@ -63,9 +63,11 @@ class MonthSums(Struct, frozen=True):
     pending: Mapping[str, Sequence[int]] = {}
     """The date → how many entries of that day wait for review, and the sum of their amounts in the smallest unit."""
     accounts: Mapping[int, Sums] = {}
-    """Account → debits and credits of the whole file; reckoned from ``days``."""
+    """Account → debits and credits of the whole file; reckoned from ``days`` where it is not given."""
 
     def __post_init__(self) -> None:
+        if self.accounts:
+            return
         totals: dict[int, Sums] = {}
         for day in self.days.values():
             for account, sums in day.items():
@@ -73,15 +75,21 @@ class MonthSums(Struct, frozen=True):
         force_setattr(self, "accounts", totals)
 
     def encode(self) -> bytes:
-        return json.dumps([self.count, self.statuses, self.days, self.closing, self.pending]).encode()
+        return msgspec.msgpack.encode(self)
 
     @classmethod
     def decode(cls, data: bytes) -> MonthSums:
-        count, statuses, days, closing, pending = json.loads(data)
-        days, closing = (
-            {d: {int(a): Sums(*s) for a, s in v.items()} for d, v in part.items()} for part in (days, closing)
-        )
-        return cls(count, statuses, days, closing, pending)
+        return msgspec.msgpack.decode(data, type=cls)
+
+
+class MonthTotals(Struct, frozen=True):
+    """What ``MonthSums`` has of the whole file alone, for who reads nothing else of it."""
+
+    accounts: Mapping[int, Sums] = {}
+
+    @classmethod
+    def decode(cls, data: bytes) -> MonthTotals:
+        return msgspec.msgpack.decode(data, type=cls)
 
 
 def sum_month(month: JournalMonth, places: int) -> MonthSums:

@@ -66,7 +66,7 @@ class PastLines:
 
     def __init__(self, bank: BankBook, state_dir: Path) -> None:
         self._bank = bank
-        self._files = index_files(state_dir)
+        self._state_dir = state_dir
         self._known: dict[str, dict[str, PastMonth]] = {}
         self._marks: dict[str, dict[str, Set[int]]] = {}
 
@@ -98,7 +98,8 @@ class PastLines:
     def _read_months(self, account: str) -> dict[str, PastMonth]:
         files = dict(sorted(self._bank.list_month_files(account)))
         newest, name = max(files, default=""), f"{account}{_KIND}"
-        data = self._files.read(name) if len(files) > 1 else None
+        sealed = index_files(self._state_dir)
+        data = sealed.read(name) if len(files) > 1 else None
         kept = msgspec.msgpack.decode(data, type=dict[str, PastMonth]) if data is not None else {}
         months = {}
         for month, path in files.items():
@@ -107,7 +108,7 @@ class PastLines:
             months[month] = known if known is not None and is_known else self._read_month(account, month, versions)
         past = {month: each for month, each in months.items() if month != newest and each.versions}
         if any(each is not kept.get(month) for month, each in past.items()):
-            self._files.write(name, msgspec.msgpack.encode(past))
+            sealed.write(name, msgspec.msgpack.encode(past))
         return months
 
     def _list_versions(self, month: str, path: str) -> list[str]:
