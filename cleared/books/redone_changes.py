@@ -12,7 +12,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from decimal import Decimal
 from typing import Final, NamedTuple
 
-from cleared.base.csv_text import read_records
+from cleared.base.clock import format_iso
 from cleared.base.file_source import FileSource
 from cleared.books.decisions.hand_posting import require_same_posting
 from cleared.books.ledger.agreed_balances import parse_agreed_balances
@@ -21,10 +21,11 @@ from cleared.books.ledger.bank_lines import (
     DUPLICATE_OPTIONAL,
     BankLine,
     Outcome,
+    group_repeats,
     iter_lines,
     iter_matches,
-    parse_duplicates,
     parse_outcomes,
+    read_rows,
 )
 from cleared.books.ledger.chains import list_links
 from cleared.books.ledger.chart import OPENING_BALANCES
@@ -47,7 +48,7 @@ def redo_changes(context: Context, before: FileSource, after: FileSource, rename
     staged = books_of(context)
     old, had = open_books(staged.layout, before)
     new, has = open_books(staged.layout, after)
-    redone = _Redone(staged, had, before, after, renamed)
+    redone = _Redone(staged, had, before, after, renamed, format_iso(context.now)[:7])
     months = [
         _Month(path, *(each.committed_month(*key).entries for each in (old, new)))
         for key in new.list_months()
@@ -90,11 +91,19 @@ class _Month(NamedTuple):
 
 class _Redone:
     def __init__(
-        self, staged: StagedBooks, had: BankBook, before: FileSource, after: FileSource, renamed: RenamedRecords
+        self,
+        staged: StagedBooks,
+        had: BankBook,
+        before: FileSource,
+        after: FileSource,
+        renamed: RenamedRecords,
+        month: str,
     ) -> None:
         self._books, self._bank, self._before, self._after = staged.books, staged.bank, before, after
         self._layout, self._had = staged.layout, had
         self._renamed = renamed
+        self._month = month
+        """That in which it imported files."""
         self._known_lines: set[str] = set()
         """Lines that others have brought, too."""
         self.paths: set[str] = set()
@@ -142,7 +151,8 @@ class _Redone:
                 else:
                     self._known_lines.add(line.line_id)
                     if (line.file_sha256, account) not in known:  # it stays where only the others' file is taken back
-                        self._bank.new_duplicates.append((line.file_sha256, line.row, line.line_id, "", ""))
+                        repeat = (line.file_sha256, line.row, line.line_id, "", "")
+                        self._bank.new_duplicates.append((self._month, *repeat))
         for _, path in self._bank.paths.list_month_files(self._after, self._bank.paths.imports):
             records = parse_imports(self._cut(path), path)
             self._bank.new_imports += [each for each in records if (each.file_sha256, each.account) not in known]
@@ -286,7 +296,7 @@ class _Redone:
         paths = self._bank.paths
         taken_back = parse_undone(self._cut(paths.undone), paths.undone)
         undone, standing = ({each.file_sha256 for each in files} for files in (taken_back, self._bank.imports))
-        repeated = parse_duplicates(self._bank.source.read(paths.duplicates), paths.duplicates) if undone else {}
+        repeated = group_repeats(self._bank.source, paths) if undone else {}
         had = parse_outcomes(self._before.read(paths.outcomes), paths.outcomes)
         for line_id, (outcome, reason) in parse_outcomes(self._cut(paths.outcomes), paths.outcomes).items():
             now = self._bank.find_outcome(line_id)
@@ -302,7 +312,7 @@ class _Redone:
             self._bank.new_outcomes[line_id] = Outcome(outcome, reason)
         for file, number, line_id, note, bank_id in self._read_new_duplicates():
             self._require_line(line_id)
-            self._bank.new_duplicates.append((file, int(number), line_id, note, bank_id))
+            self._bank.new_duplicates.append((self._month, file, int(number), line_id, note, bank_id))
         known = {(each.file_sha256, each.account, each.run) for each in self._bank.undone_imports}
         self._bank.new_undone += [u for u in taken_back if (u.file_sha256, u.account, u.run) not in known]
         stand = {(each.account, each.day, each.amount, each.state) for each in self._bank.agreed_balances}
@@ -312,9 +322,9 @@ class _Redone:
 
     def _read_new_duplicates(self) -> Iterator[Sequence[str]]:
         """Rows of files of which it says that their lines were known, or had been taken back."""
-        data = self._cut(self._bank.paths.duplicates)
-        if data is not None:
-            yield from (row for _, row in read_records(data, DUPLICATE_COLUMNS, optional=DUPLICATE_OPTIONAL))
+        for _, path in self._bank.paths.list_month_files(self._after, self._bank.paths.duplicates):
+            rows = read_rows(self._cut(path), path, DUPLICATE_COLUMNS, DUPLICATE_OPTIONAL)
+            yield from (row for _, row in rows)
 
     def _require_line(self, line_id: str) -> BankLine:
         """Raises ``WorkConflict`` for a bank line whose import was left out, or taken back there."""

@@ -42,11 +42,12 @@ def test_the_documented_layout() -> None:
     paths = locate_books(found)
     assert paths.journal_path(2025, 1) == "books/2025/01/journal.csv"
     assert paths.bank_path("checking", "2025-01") == "books/bank/checking/2025-01.csv"
-    assert [paths.month_path(each, "2025-01") for each in (paths.matches, paths.imports)] == [
+    assert [paths.month_path(each, "2025-01") for each in (paths.matches, paths.imports, paths.duplicates)] == [
         "books/bank/matches-2025-01.csv",
         "books/bank/imports-2025-01.csv",
+        "books/bank/duplicates-2025-01.csv",
     ]
-    assert (paths.duplicates, paths.periods) == ("books/bank/duplicates.csv", "books/periods.csv")
+    assert paths.periods == "books/periods.csv"
     assert found.agent_path("ingest") == "agents/ingest.py"
     assert found.script_path("vendor_name") == "scripts/vendor_name.py"
     managed = ManagedFiles(found)

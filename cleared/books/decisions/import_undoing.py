@@ -24,7 +24,7 @@ from cleared.books.ledger.agreed_balances import AGREED, LAPSED, AgreedBalance
 from cleared.books.ledger.bank_lines import (
     COUNTS_INSTEAD,
     BankLine,
-    parse_duplicates,
+    group_repeats,
     parse_outcome_runs,
 )
 from cleared.books.ledger.booked_lines import DECIDED
@@ -180,8 +180,7 @@ class ImportUndoing:
 
     def _find_lines(self) -> tuple[list[BankLine], list[BankLine]]:
         """The lines that only these files say, and those that a standing import of another says, too."""
-        paths, source = self.bank.paths, self.bank.source
-        repeated = parse_duplicates(source.read(paths.duplicates), paths.duplicates)
+        repeated = group_repeats(self.bank.source, self.bank.paths)
         others = {(r.file_sha256, r.account) for r in self.bank.imports} - self.sources
         mine: list[BankLine] = []
         kept: list[BankLine] = []

@@ -357,7 +357,7 @@ class ImportSession:
         ids = {row.row: row.bank_id for row in rows} if file.duplicates else {}
         for row, line_id, note in [*file.duplicates, *(each for each in file.released if each[1] in taken)]:
             bank_id = ids[row] if note == AS_OTHER_FORMAT else ""
-            self.bank.new_duplicates.append((file.sha256, row, line_id, note, bank_id))
+            self.bank.new_duplicates.append((imported_at[:7], file.sha256, row, line_id, note, bank_id))
         file.rows, file.statements = (), ()  # the run's lines have all that is still needed
         return file
 

@@ -16,7 +16,7 @@ from cleared.base.clock import check_deadline
 from cleared.books.card_kinds import BALANCE_GAP, LINE, NEAR_MATCH, REVISION
 from cleared.books.importing.bank_file import ImportFile, find_balance_gaps, find_statement_gaps
 from cleared.books.index.past_lines import PastLines
-from cleared.books.ledger.bank_lines import COUNTS_INSTEAD, BankLine, iter_later_ids
+from cleared.books.ledger.bank_lines import COUNTS_INSTEAD, BankLine, iter_duplicates
 from cleared.books.ledger.import_records import ImportRecord
 from cleared.books.ledger.staged_bank_lines import BankBook
 from cleared.cards.kinds import DUPLICATE_FILE
@@ -134,10 +134,9 @@ def stage_revisions(file: ImportFile, bank: BankBook, past: PastLines, card: Sta
 def _iter_later_ids(bank: BankBook, account: str) -> Iterator[tuple[str, BankLine]]:
     """The bank's ids of lines of an account that came without them, each with its line."""
     standing = {each.file_sha256 for each in bank.imports}
-    staged = ((file, line_id, bank_id) for file, _, line_id, _, bank_id in bank.new_duplicates if bank_id)
-    known = iter_later_ids(bank.source.read(bank.paths.duplicates), bank.paths.duplicates)
-    for file, line_id, bank_id in itertools.chain(known, staged):
-        found = bank.find_line(line_id) if file in standing else None
+    staged = ((file, "", line_id, "", bank_id) for _, file, _, line_id, _, bank_id in bank.new_duplicates)
+    for file, _, line_id, _, bank_id in itertools.chain(iter_duplicates(bank.source, bank.paths), staged):
+        found = bank.find_line(line_id) if bank_id and file in standing else None
         if found is not None and found[0] == account and line_id not in bank.released_line_ids:
             yield bank_id, found[1]
 

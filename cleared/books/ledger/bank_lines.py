@@ -4,7 +4,9 @@
     <books>/bank/matches-YYYY-MM.csv     line → journal leg and amount, of the lines of a month
     <books>/bank/matches.csv             the same, of all lines: what earlier versions wrote; it is read, too
     <books>/bank/outcomes.csv            lines that are not posted: ignored, held, voided or released, and why
-    <books>/bank/duplicates.csv          rows that were left out because the same line is recorded already
+    <books>/bank/duplicates-YYYY-MM.csv  rows that were left out because the same line is recorded already, by the
+                                         month of their import
+    <books>/bank/duplicates.csv          the same, of all months: what earlier versions wrote; it is read, too
 
 All append-only.
 """
@@ -28,8 +30,10 @@ from cleared.base import money
 from cleared.base.clock import check_deadline
 from cleared.base.csv_text import CsvDamage, format_record, read_records
 from cleared.base.errors import Place, WorkspaceError, restore_remedy
+from cleared.base.file_source import FileSource
 from cleared.base.newest_versions import keep_newest
 from cleared.books.ledger.bank_row import BankRow
+from cleared.books.ledger.book_paths import BookPaths
 
 LINE_COLUMNS: Final = (
     "line_id",
@@ -51,8 +55,8 @@ MATCH_COLUMNS: Final = ("line_id", "leg_id", "amount")
 OUTCOME_COLUMNS: Final = ("line_id", "outcome", "reason", "run")
 DUPLICATE_COLUMNS: Final = ("file_sha256", "row", "line_id", "note")
 DUPLICATE_OPTIONAL: Final = ("bank_id",)
-"""The last column of new ``duplicates.csv`` files; one that was begun without it goes on so. It has the bank's id of a
-row whose line came without it, from a file of another format."""
+"""The last column, which files of earlier versions may not have. It has the bank's id of a row whose line came without
+it, from a file of another format."""
 LINE_ID_PREFIX: Final = "f1:"
 COUNTS_INSTEAD: Final = re.compile(r" \((f1:[0-9a-f]{24})\)$")
 """The end of an outcome's reason that names the line which counts in place of the one that is set aside."""
@@ -258,18 +262,20 @@ def parse_outcome_runs(data: bytes | None, file: str) -> dict[str, str]:
     return {r[0]: r[3] for _, r in read_rows(data, file, OUTCOME_COLUMNS)}
 
 
-def parse_duplicates(data: bytes | None, file: str) -> dict[str, set[str]]:
+def iter_duplicates(source: FileSource, paths: BookPaths) -> Iterator[Sequence[str]]:
+    """The rows that were left out, oldest first: digest of the file, row, line, note, and id of the bank. Raises
+    ``WorkspaceError`` with a damaged line."""
+    for _, path in paths.list_month_files(source, paths.duplicates):
+        for _, row in check_deadline(read_rows(source.read(path), path, DUPLICATE_COLUMNS, DUPLICATE_OPTIONAL)):
+            yield row
+
+
+def group_repeats(source: FileSource, paths: BookPaths) -> dict[str, set[str]]:
     """``line_id → digests of the files`` that said the line again."""
     files: dict[str, set[str]] = {}
-    for _, r in check_deadline(read_rows(data, file, DUPLICATE_COLUMNS, DUPLICATE_OPTIONAL)):
-        files.setdefault(r[2], set()).add(r[0])
+    for digest, _, line_id, *_ in iter_duplicates(source, paths):
+        files.setdefault(line_id, set()).add(digest)
     return files
-
-
-def iter_later_ids(data: bytes | None, file: str) -> Iterator[tuple[str, str, str]]:
-    """``(digest of the file, line_id, bank_id)`` of lines whose id of the bank came with a later file."""
-    rows = read_rows(data, file, DUPLICATE_COLUMNS, DUPLICATE_OPTIONAL)
-    return ((r[0], r[2], r[4]) for _, r in check_deadline(rows) if r[4])
 
 
 def append_rows(data: bytes | None, header: tuple[str, ...], rows: Iterable[str]) -> bytes:
@@ -279,11 +285,6 @@ def append_rows(data: bytes | None, header: tuple[str, ...], rows: Iterable[str]
     while some := "".join(islice(waiting, _ROWS_AT_ONCE)):
         parts.append(some.encode("utf-8"))
     return b"".join(parts)
-
-
-def has_columns(data: bytes | None, optional: Sequence[str]) -> bool:
-    """Whether a file has these last columns, as one has that is begun now."""
-    return data is None or data.partition(b"\n")[0].endswith(f",{','.join(optional)}".encode())
 
 
 def read_rows(

@@ -30,8 +30,8 @@ class BookPaths(Struct, frozen=True):
     outcomes: str
     matches: str
     imports: str
-    """This and ``matches`` are of earlier versions, which had one file for all months."""
     duplicates: str
+    """This, ``imports`` and ``matches`` are of earlier versions, which had one file for all months."""
     undone: str
     reconciliations: str
     receipts: str
@@ -57,11 +57,11 @@ class BookPaths(Struct, frozen=True):
         return f"{self.bank_root}/{require_safe_name(account, 'bank account')}/{require_month(month)}.csv"
 
     def month_path(self, path: str, month: str) -> str:
-        """The file of one month of ``matches`` or ``imports``; where there is no month, that of earlier versions."""
+        """The file of one month of ``matches`` and the like; where there is no month, that of earlier versions."""
         return f"{path.removesuffix('.csv')}-{require_month(month)}.csv" if month else path
 
     def list_month_files(self, source: FileSource, path: str) -> list[tuple[str, str]]:
-        """Month and path of each file that there is of ``matches`` or ``imports``, oldest first. That of earlier
+        """Month and path of each file that there is of ``matches`` and the like, oldest first. That of earlier
         versions, without a month, is before them."""
         name = re.compile(re.escape(path.removesuffix(".csv")) + rf"(?:-({_MONTH.pattern}))?\.csv", re.ASCII)
         found = filter(None, map(name.fullmatch, source.list_paths(self.bank_root)))

@@ -26,7 +26,6 @@ from cleared.books.ledger.bank_lines import (
     BankLine,
     Outcome,
     append_rows,
-    has_columns,
     iter_lines,
     parse_lines_once,
     parse_matches_once,
@@ -83,7 +82,7 @@ class BankBook:
         self.new_matches: list[tuple[str, str, Decimal]] = []
         self.new_outcomes: dict[str, Outcome] = {}
         self.new_imports: list[ImportRecord] = []
-        self.new_duplicates: list[tuple[str, int, str, str, str]] = []  # as its columns
+        self.new_duplicates: list[tuple[str, str, int, str, str, str]] = []  # month of the import, and its columns
         self.new_undone: list[UndoneImport] = []
         self.new_agreed: list[AgreedBalance] = []
 
@@ -380,16 +379,15 @@ class BankBook:
         if self.new_outcomes:
             rows = (format_record((i, o.outcome, o.reason, run_id)) for i, o in self.new_outcomes.items())
             add(self.paths.outcomes, OUTCOME_COLUMNS, rows)
-        imported: dict[str, list[str]] = {}
+        imported, repeated = defaultdict[str, list[str]](list), defaultdict[str, list[str]](list)
         for record in self.new_imports:
-            path = self.paths.month_path(self.paths.imports, record.imported_at[:7])
-            imported.setdefault(path, []).append(record.to_csv())
-        for path, texts in imported.items():
-            add(path, (*IMPORT_COLUMNS, *IMPORT_OPTIONAL), texts)
-        if self.new_duplicates:
-            width = 5 if has_columns(self.source.read(self.paths.duplicates), DUPLICATE_OPTIONAL) else 4
-            rows = (format_record((a, str(b), *rest)[:width]) for a, b, *rest in self.new_duplicates)
-            add(self.paths.duplicates, (*DUPLICATE_COLUMNS, *DUPLICATE_OPTIONAL), rows)
+            imported[record.imported_at[:7]].append(record.to_csv())
+        for month, digest, number, *rest in self.new_duplicates:
+            repeated[month].append(format_record((digest, str(number), *rest)))
+        for month, texts in imported.items():
+            add(self.paths.month_path(self.paths.imports, month), (*IMPORT_COLUMNS, *IMPORT_OPTIONAL), texts)
+        for month, texts in repeated.items():
+            add(self.paths.month_path(self.paths.duplicates, month), (*DUPLICATE_COLUMNS, *DUPLICATE_OPTIONAL), texts)
         if self.new_undone:
             add(self.paths.undone, UNDONE_COLUMNS, (each.to_csv() for each in self.new_undone))
         if self.new_agreed:

@@ -163,7 +163,7 @@ def test_b8_dedupe_of_overlapping_files(ws: Workspace) -> None:
     ws.drop("b.csv", chase(*week[3:]))
     assert ingest(ws)[0] == 4
     assert balance(ws, 1010) == f"-{sum(range(1, 15))}.00"
-    duplicates = ws.read("books/bank/duplicates.csv").splitlines()[1:]
+    duplicates = ws.read("books/bank/duplicates-2025-02.csv").splitlines()[1:]
     assert len(duplicates) == 7
     lines = {r.split(",")[0] for r in ws.read("books/bank/checking/2025-01.csv").splitlines()[1:]}
     assert len(lines) == 14 and {d.split(",")[2] for d in duplicates} <= lines

@@ -48,7 +48,7 @@ def test_a_statement_gives_the_same_books_in_every_format_and_the_others_add_not
             ws.drop(name, WRITERS[name](MONTH))
     assert ws.run("ingest")["result"]["imported"] == 0
     assert trial_balance(ws) == BOOKS
-    assert len(ws.read("books/bank/duplicates.csv").splitlines()) == 1 + 4 * 6
+    assert len(ws.read("books/bank/duplicates-2025-02.csv").splitlines()) == 1 + 4 * 6
     assert {c["kind"] for c in ws.cards()} == {"entry", "duplicate_file"}
     assert ws.ok("check")
 
