@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from decimal import Decimal
 from typing import Final
 
@@ -51,16 +51,20 @@ def effects_of_draft(books: Books, bank: BankBook) -> list[Effect]:
     return [*_entry_effects(changes, books, bank), *_ignored_line_effects(ignored, bank)]
 
 
-def effects_between(before: Books, after: Books, bank: BankBook, months: Iterable[tuple[int, int]]) -> list[Effect]:
-    """What was done from one state of the books to another. ``bank`` is of the later one."""
+def effects_between(
+    before: Books, after: Books, bank: BankBook, months: Iterable[tuple[int, int]], outcomes: Sequence[str]
+) -> list[Effect]:
+    """What was done from one state of the books to another. ``bank`` is of the later one; ``months``: of journals that
+    changed; ``outcomes``: the files of what became of lines that did, oldest first."""
     changes: list[Change] = []
     for key in months:
         earlier = before.committed_month(*key).entries
         changes += [(earlier.get(n), e) for n, e in after.committed_month(*key).entries.items() if earlier.get(n) != e]
-    was = _ignored_lines(before)
+    outcomes = list(dict.fromkeys((after.paths.outcomes, *outcomes))) if outcomes else []  # that of all lines says, too
+    was = _ignored_lines(before, outcomes)
     return [
         *_entry_effects(changes, after, bank),
-        *_ignored_line_effects([i for i in _ignored_lines(after) if i not in was], bank),
+        *_ignored_line_effects([i for i in _ignored_lines(after, outcomes) if i not in was], bank),
     ]
 
 
@@ -106,9 +110,9 @@ def _ignored_line_effects(ignored: Iterable[str], bank: BankBook) -> list[Effect
     return effects
 
 
-def _ignored_lines(books: Books) -> set[str]:
-    outcomes = parse_outcomes(books.source.read(books.paths.outcomes), books.paths.outcomes)
-    return {line_id for line_id, (outcome, _) in outcomes.items() if outcome == "ignored"}
+def _ignored_lines(books: Books, files: Iterable[str]) -> set[str]:
+    outcomes = {i: each for file in files for i, each in parse_outcomes(books.source.read(file), file).items()}
+    return {line_id for line_id, (outcome, *_) in outcomes.items() if outcome == "ignored"}
 
 
 def _committed_entry(books: Books, entry_id: str) -> Entry | None:

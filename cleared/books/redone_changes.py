@@ -297,8 +297,7 @@ class _Redone:
         taken_back = parse_undone(self._cut(paths.undone), paths.undone)
         undone, standing = ({each.file_sha256 for each in files} for files in (taken_back, self._bank.imports))
         repeated = group_repeats(self._bank.source, paths) if undone else {}
-        had = parse_outcomes(self._before.read(paths.outcomes), paths.outcomes)
-        for line_id, (outcome, reason) in parse_outcomes(self._cut(paths.outcomes), paths.outcomes).items():
+        for line_id, (outcome, reason, _) in self._read_new_outcomes().items():
             now = self._bank.find_outcome(line_id)
             is_back = outcome == RELEASED and line_id not in self._bank.released_line_ids  # after an earlier undoing
             if now is not None and now.outcome == outcome and not is_back:
@@ -307,7 +306,8 @@ class _Redone:
             said_by = {found.file_sha256, *repeated.get(line_id, ())}
             if outcome == RELEASED and not standing.isdisjoint(said_by - undone):
                 raise WorkConflict(f"a file of others has the bank line {line_id}, too; take the import back again")
-            if now is not None and had.get(line_id, ("",))[0] != now.outcome:
+            had = self._had.find_outcome(line_id) if now is not None else None
+            if now is not None and (had is None or had.outcome != now.outcome):
                 raise WorkConflict(f"the bank line {line_id} was set aside there, too, in another way")
             self._bank.new_outcomes[line_id] = Outcome(outcome, reason)
         for file, number, line_id, note, bank_id in self._read_new_duplicates():
@@ -319,6 +319,13 @@ class _Redone:
         for each in parse_agreed_balances(self._cut(paths.reconciliations), paths.reconciliations):
             if (each.account, each.day, each.amount, each.state) not in stand:
                 self._bank.new_agreed.append(each)
+
+    def _read_new_outcomes(self) -> dict[str, tuple[str, str, str]]:
+        """What became of which lines, and why."""
+        found: dict[str, tuple[str, str, str]] = {}
+        for _, path in self._bank.paths.list_month_files(self._after, self._bank.paths.outcomes):
+            found |= parse_outcomes(self._cut(path), path)
+        return found
 
     def _read_new_duplicates(self) -> Iterator[Sequence[str]]:
         """Rows of files of which it says that their lines were known, or had been taken back."""

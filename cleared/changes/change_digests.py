@@ -39,6 +39,7 @@ Hunk = tuple[list[str], list[str], list[str]]
 lost one says it."""
 _END: Final = ["\n"]
 
+_MONTH: Final = re.compile(r"-[0-9]{4}-[0-9]{2}(?=\.csv\Z)")
 _ATTESTATIONS: Final = re.compile(r"logs/attestations-[0-9]{4}-[0-9]{2}(?:_[0-9]{3,})?\.jsonl")
 
 
@@ -124,7 +125,7 @@ Subject = tuple[str, ...]
 def list_rows_before(path: str, old: bytes | None, new: bytes | None) -> list[str]:
     """Of each row that a file gains, the one about the same that stood last before it; empty where there is none.
     Nothing for files of which the last row does not count, and for those that come or go."""
-    columns = _find_columns(path)
+    columns = find_subject_columns(path)
     if columns is None or old is None or new is None:
         return []
     rows = split_rows(new)
@@ -136,7 +137,7 @@ def list_rows_before(path: str, old: bytes | None, new: bytes | None) -> list[st
 def pair_with_rows_before(path: str, data: bytes) -> list[tuple[bytes, bytes]] | None:
     """Each row of a file, with the one about the same that stood last before it (empty: none). ``None`` for files of
     which the last row does not count."""
-    columns = _find_columns(path)
+    columns = find_subject_columns(path)
     if columns is None:
         return None
     last: dict[Subject, bytes] = {}
@@ -150,7 +151,7 @@ def pair_with_rows_before(path: str, data: bytes) -> list[tuple[bytes, bytes]] |
 
 def find_moved_rows(path: str, old: bytes, new: bytes) -> list[bytes]:
     """The first row of each subject that does not come after those that it came after before."""
-    columns = _find_columns(path)
+    columns = find_subject_columns(path)
     if columns is None or new.startswith(old):
         return []
     then, now = (_group_rows(data, columns) for data in (old, new))
@@ -164,8 +165,9 @@ def _group_rows(data: bytes, columns: Sequence[int]) -> dict[Subject, list[bytes
     return groups
 
 
-def _find_columns(path: str) -> Sequence[int] | None:
-    name = PurePosixPath(path).name
+def find_subject_columns(path: str) -> Sequence[int] | None:
+    """The columns that say what a row of a file is about; ``None`` for files of which the last row does not count."""
+    name = _MONTH.sub("", PurePosixPath(path).name)
     return next((domain.latest_rows[name] for domain in load_domains() if name in domain.latest_rows), None)
 
 
@@ -326,7 +328,7 @@ def _compare(path: str, old: bytes | None, new: bytes | None) -> RowChanges:
         then: Counter[Element] = Counter()
         now = _count(path, new, len(old))
     else:
-        if old and new and _find_columns(path) is None:
+        if old and new and find_subject_columns(path) is None:
             old, new = _cut_common_rows(path, old, new)
         then, now = _count(path, old), _count(path, new)
     return RowChanges(path, now - then, then - now)

@@ -235,7 +235,8 @@ class Domain(Struct, frozen=True):
     """How its records are judged, in any commit and in the working tree."""
     latest_rows: Mapping[str, Sequence[int]] = {}
     """The names of its files of which, of all rows about the same, the last counts; with the columns that say what a
-    row is about, from 0 on: none where all are about the same."""
+    row is about, from 0 on: none where all are about the same. It holds of the files of months, too:
+    ``name-YYYY-MM.csv``."""
     list_checks: Callable[[], Mapping[str, str]] = dict
     """What holds of its records, by the names of the checks, beside what holds of all (``record_audit``)."""
     list_acts: Callable[[], Sequence[Act]] = tuple

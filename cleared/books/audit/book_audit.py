@@ -22,7 +22,7 @@ from cleared.base.file_source import FileSource
 from cleared.books.decision_effects import effects_between
 from cleared.books.importing.kept_bank_files import find_altered_bank_files
 from cleared.books.index.journal_index import open_index
-from cleared.books.ledger.book_paths import locate_books
+from cleared.books.ledger.book_paths import locate_books, select_months
 from cleared.books.ledger.chart import Account, parse_chart
 from cleared.books.ledger.checks import check_against_commit
 from cleared.books.ledger.entry import HEADER, entry_of_leg
@@ -71,11 +71,12 @@ class BookAudit(RecordAudit):
 
     def list_effects(self, before: FileSource, after: FileSource, files: Collection[str]) -> list[Effect]:
         months = [month for month in map(self.paths.find_month, files) if month is not None]
-        if not months and self.paths.outcomes not in files:
+        outcomes = [path for _, path in select_months(files, self.paths.outcomes)]
+        if not months and not outcomes:
             return []
         earlier, _ = open_books(self.layout, before)
         books, bank = open_books(self.layout, after)
-        return effects_between(earlier, books, bank, months)
+        return effects_between(earlier, books, bank, months, outcomes)
 
     def name_decisions(self, files: Collection[str]) -> Iterator[str]:
         if self.paths.periods in files:

@@ -30,6 +30,7 @@ from cleared.books.audit.judged_months import (
 )
 from cleared.books.index.journal_index import MonthKey
 from cleared.books.ledger.agreed_balances import AgreementCheck, BankTiming, BookedLine
+from cleared.books.ledger.bank_lines import parse_outcomes
 from cleared.books.ledger.closed_periods import check_closed_periods
 from cleared.books.ledger.day_balances import DayBalances
 from cleared.books.ledger.entry import entry_of_leg, parse_entry_id
@@ -58,6 +59,8 @@ class _BooksCheck:
         self._older = read_matches(bank, self._older_path) if self._older_path is not None else {}
         """Matches of lines of all months, as earlier versions wrote them; a month takes those of its lines away."""
         self._matches = {_parse_month(month): path for month, path in matches.items()}
+        outcomes = bank.paths.list_month_files(bank.source, bank.paths.outcomes)
+        self._outcomes = {_parse_month(month): path for month, path in outcomes if month}
         self._judged: dict[MonthKey, JudgedMonth] = {}
         self._wanted: dict[MonthKey, dict[str, MatchedLeg | None]] = defaultdict(dict)
         """Month → its legs that lines of other months are matched to; None where it has no such leg."""
@@ -81,7 +84,7 @@ class _BooksCheck:
 
     def _judge_months(self) -> None:
         journals, matched = set(self._books.list_months()), dict[MonthKey, dict[str, Pairs]]()
-        for month in {*journals, *self._lines, *self._matches}:
+        for month in {*journals, *self._lines, *self._matches, *self._outcomes}:
             known = self._find_known(month, has_journal=month in journals)
             if known is not None and self._books.chart.accounts.keys() >= set(known.accounts):
                 self._judged[month] = known
@@ -108,8 +111,8 @@ class _BooksCheck:
         if self._kept is None or self._older_path is not None:
             return None
         journal = [self._books.paths.journal_path(*month)] if has_journal else []
-        matches = [self._matches[month]] if month in self._matches else []
-        return self._kept.find_month(month, [*journal, *(path for _, path in self._lines.get(month, ())), *matches])
+        others = [files[month] for files in (self._matches, self._outcomes) if month in files]
+        return self._kept.find_month(month, [*journal, *(path for _, path in self._lines.get(month, ())), *others])
 
     def _read_month(self, month: MonthKey, matched: dict[MonthKey, dict[str, Pairs]]) -> bool:
         """Take the legs that are wanted of a month; judge it, where it is not known to be right. Whether it is."""
@@ -125,8 +128,10 @@ class _BooksCheck:
             for entry in journal.entries.values():
                 self._moved.add_entry(entry)
         files, path = self._lines.get(month, []), self._find_matches(month)
+        aside = self._outcomes.get(month, self._bank.paths.outcomes)
+        outcomes = aside, parse_outcomes(self._bank.source.read(aside), aside) if month in self._outcomes else ()
         found, judged = judge_month(
-            journal, self._bank, files, path, matched[month], self._older, self._books.chart.accounts
+            journal, self._bank, files, path, matched[month], self._older, outcomes, self._books.chart.accounts
         )
         self._judged[month], matched[month] = judged, {}
         self._violations += found

@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import itertools
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import date
 from decimal import Decimal
 from pathlib import Path
@@ -119,13 +119,14 @@ def judge_month(
     path: str,
     matched: Mapping[str, Pairs],
     older: dict[str, Pairs],
+    outcomes: tuple[str, Collection[str]],
     known_accounts: Mapping[int, object],
 ) -> tuple[list[Violation], JudgedMonth]:
     """What is wrong with one month, and what is needed of it.
 
     ``files``: bank account and path of each file of its lines; ``path``, ``matched``: its file of matches, and line →
     what that says; ``older``: the same of one file for all months, from which the month's lines are taken;
-    ``known_accounts``: those of the chart.
+    ``outcomes``: its file of outcomes, and the lines that this has; ``known_accounts``: those of the chart.
     """
     month = (journal.year, journal.month)
     violations = [*journal.damage, *check_accounts([journal], known_accounts)]
@@ -134,11 +135,13 @@ def judge_month(
         sorted({leg.account_id for entry in journal.entries.values() for leg in entry.legs}),
         [chain_entry(entry) for entry in journal.entries.values() if is_chained(entry)],
     )
-    marks, left = [], dict(matched)
+    marks, left, aside = [], dict(matched), set(outcomes[1])
     for bank_account, line in iter_month_lines(bank, files):
         marks.append(_mark_line(line.line_id))
         own = left.pop(line.line_id, ())
-        if own and line.posted_date.isoformat()[:7] != name_month(month):
+        if line.posted_date.isoformat()[:7] == name_month(month):
+            aside.discard(line.line_id)
+        elif own:
             violations.append(_describe_stray(path, line))
         pairs = (*older.pop(line.line_id, ()), *own)
         legs = {leg_id: leg for leg_id, _ in pairs if (leg := find_leg(journal, leg_id)) is not None}
@@ -154,6 +157,9 @@ def judge_month(
             judged.strays.append(line_id)
         else:
             violations += describe_unknown_line(path, line_id, pairs)
+    for line_id in sorted(aside):
+        found = bank.find_line(line_id)
+        violations.append(_describe_stray_outcome(outcomes[0], line_id, found[1] if found is not None else None))
     return violations, judged
 
 
@@ -221,6 +227,14 @@ def describe_unknown_line(path: str, line_id: str, pairs: Pairs) -> list[Violati
 def _describe_stray(path: str, line: BankLine) -> Violation:
     why = f"a match of the bank line of {line.posted_date} is not in the file of its month, where runs look for it"
     return describe_match(path, why)
+
+
+def _describe_stray_outcome(path: str, line_id: str, line: BankLine | None) -> Violation:
+    if line is None:
+        why = f"what became of the bank line {line_id} is there, which is not recorded"
+    else:
+        why = f"what became of the bank line of {line.posted_date} is not in the file of its month, where runs look"
+    return Violation("lines_accounted", why, "Restore the outcomes (git log -- books).", Place(path))
 
 
 def name_month(month: MonthKey) -> str:

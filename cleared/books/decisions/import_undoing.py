@@ -25,7 +25,6 @@ from cleared.books.ledger.bank_lines import (
     COUNTS_INSTEAD,
     BankLine,
     group_repeats,
-    parse_outcome_runs,
 )
 from cleared.books.ledger.booked_lines import DECIDED
 from cleared.books.ledger.chains import REVERSES
@@ -194,7 +193,7 @@ class ImportUndoing:
     def _find_replaced(self) -> dict[str, list[BankLine]]:
         """Line → those that are set aside as it counts instead: doublets, and amounts that the bank revised."""
         found: dict[str, list[BankLine]] = {}
-        for line_id, (_, reason) in self.bank.read_outcomes().items():
+        for line_id, (_, reason, _) in self.bank.read_outcomes().items():
             counts = COUNTS_INSTEAD.search(reason)
             line = self.bank.find_line(line_id) if counts is not None else None
             if counts is not None and line is not None and not self.bank.posted_amount(line_id):
@@ -263,15 +262,13 @@ class ImportUndoing:
             elif others := self.replaced.get(entry.reference):
                 what = f"{entry.entry_id} {entry.date} {entry.amount} {entry.description[:60]}"
                 yield f"{what}: the row {others[0].posted_date} {others[0].amount} is set aside for it"
-        paths = self.bank.paths
-        set_by = parse_outcome_runs(self.bank.source.read(paths.outcomes), paths.outcomes)
         for line in lines:
-            outcome = self.bank.find_outcome(line.line_id)
-            if outcome is None or set_by.get(line.line_id) in self.runs or outcome.outcome == RELEASED:
+            found = self.bank.read_outcomes(line.line_id).get(line.line_id)
+            if found is None or found[2] in self.runs or found[0] == RELEASED:
                 continue
             if self.bank.posted_amount(line.line_id) != line.amount:
                 what = f"{line.posted_date} {line.amount} {line.description[:60]}"
-                yield f"bank line {what}: {outcome.outcome} ({outcome.reason[:80]})"
+                yield f"bank line {what}: {found[0]} ({found[1][:80]})"
 
     # -- its changes ------------------------------------------------------------------------------------------------
 

@@ -3,7 +3,8 @@
     <books>/bank/<account>/YYYY-MM.csv   the lines, by posted date
     <books>/bank/matches-YYYY-MM.csv     line → journal leg and amount, of the lines of a month
     <books>/bank/matches.csv             the same, of all lines: what earlier versions wrote; it is read, too
-    <books>/bank/outcomes.csv            lines that are not posted: ignored, held, voided or released, and why
+    <books>/bank/outcomes-YYYY-MM.csv    lines of a month that are not posted: ignored, held, voided or released; why
+    <books>/bank/outcomes.csv            the same, of all lines: what earlier versions wrote; it is read, too
     <books>/bank/duplicates-YYYY-MM.csv  rows that were left out because the same line is recorded already, by the
                                          month of their import
     <books>/bank/duplicates.csv          the same, of all months: what earlier versions wrote; it is read, too
@@ -57,6 +58,7 @@ DUPLICATE_COLUMNS: Final = ("file_sha256", "row", "line_id", "note")
 DUPLICATE_OPTIONAL: Final = ("bank_id",)
 """The last column, which files of earlier versions may not have. It has the bank's id of a row whose line came without
 it, from a file of another format."""
+DUPLICATE_HEADER: Final = (*DUPLICATE_COLUMNS, *DUPLICATE_OPTIONAL)
 LINE_ID_PREFIX: Final = "f1:"
 COUNTS_INSTEAD: Final = re.compile(r" \((f1:[0-9a-f]{24})\)$")
 """The end of an outcome's reason that names the line which counts in place of the one that is set aside."""
@@ -252,14 +254,9 @@ def _cut_new_rows(data: bytes | None, before: bytes | None) -> bytes | None:
     return before[: before.index(b"\n") + 1] + data[len(before) :]
 
 
-def parse_outcomes(data: bytes | None, file: str) -> dict[str, tuple[str, str]]:
-    """``line_id → (outcome, reason)``, the latest winning."""
-    return {r[0]: (r[1], r[2]) for _, r in read_rows(data, file, OUTCOME_COLUMNS)}
-
-
-def parse_outcome_runs(data: bytes | None, file: str) -> dict[str, str]:
-    """``line_id → id of the run or decision`` that set its latest outcome."""
-    return {r[0]: r[3] for _, r in read_rows(data, file, OUTCOME_COLUMNS)}
+def parse_outcomes(data: bytes | None, file: str) -> dict[str, tuple[str, str, str]]:
+    """``line_id → (outcome, reason, id of the run or decision)``, the latest winning."""
+    return {r[0]: (r[1], r[2], r[3]) for _, r in read_rows(data, file, OUTCOME_COLUMNS)}
 
 
 def iter_duplicates(source: FileSource, paths: BookPaths) -> Iterator[Sequence[str]]:

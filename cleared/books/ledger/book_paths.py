@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from typing import Final
 
 from msgspec import Struct
@@ -31,7 +32,7 @@ class BookPaths(Struct, frozen=True):
     matches: str
     imports: str
     duplicates: str
-    """This, ``imports`` and ``matches`` are of earlier versions, which had one file for all months."""
+    """These four are of earlier versions, which had one file for all months."""
     undone: str
     reconciliations: str
     receipts: str
@@ -63,9 +64,13 @@ class BookPaths(Struct, frozen=True):
     def list_month_files(self, source: FileSource, path: str) -> list[tuple[str, str]]:
         """Month and path of each file that there is of ``matches`` and the like, oldest first. That of earlier
         versions, without a month, is before them."""
-        name = re.compile(re.escape(path.removesuffix(".csv")) + rf"(?:-({_MONTH.pattern}))?\.csv", re.ASCII)
-        found = filter(None, map(name.fullmatch, source.list_paths(self.bank_root)))
-        return sorted((match[1] or "", match[0]) for match in found)
+        return select_months(source.list_paths(self.bank_root), path)
+
+
+def select_months(paths: Iterable[str], path: str) -> list[tuple[str, str]]:
+    """Month and path of those that are the file ``path`` or that of one of its months, oldest first."""
+    name = re.compile(re.escape(path.removesuffix(".csv")) + rf"(?:-({_MONTH.pattern}))?\.csv", re.ASCII)
+    return sorted((match[1] or "", match[0]) for match in filter(None, map(name.fullmatch, paths)))
 
 
 def require_month(text: str) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import date, timedelta
 from decimal import Decimal
 from typing import Final
@@ -17,8 +17,7 @@ from cleared.base.file_source import FileSource
 from cleared.books.ledger.agreed_balances import HEADER as AGREED_COLUMNS
 from cleared.books.ledger.agreed_balances import AgreedBalance, parse_agreed_balances
 from cleared.books.ledger.bank_lines import (
-    DUPLICATE_COLUMNS,
-    DUPLICATE_OPTIONAL,
+    DUPLICATE_HEADER,
     LINE_COLUMNS,
     LINE_ID_PREFIX,
     MATCH_COLUMNS,
@@ -35,8 +34,7 @@ from cleared.books.ledger.bank_lines import (
 from cleared.books.ledger.book_paths import BookPaths
 from cleared.books.ledger.entry import ZERO, Entry, format_entry_id, leg_suffix, parse_entry_id
 from cleared.books.ledger.import_records import (
-    IMPORT_COLUMNS,
-    IMPORT_OPTIONAL,
+    IMPORT_HEADER,
     UNDONE_COLUMNS,
     ImportRecord,
     UndoneImport,
@@ -66,11 +64,11 @@ class BankBook:
         """Lines that were read without being kept."""
         self._matched: dict[str, list[tuple[str, Decimal]]] = {}
         self._sums: dict[str, Decimal] = {}
-        self._unread = {paths.matches: None}
-        """Files of the matches of lines that were read; the one of earlier versions is the first."""
-        self._read: set[str] = set()
-        self._has_all_matches = False
-        self._outcomes: dict[str, tuple[str, str]] | None = None
+        self._outcomes: dict[str, tuple[str, str, str]] = {}
+        self._unread = {path: {"": None} for path in (paths.matches, paths.outcomes)}
+        """Months of the lines that were read, and whose file was not; first that of earlier versions, without one."""
+        self._read: dict[str, set[str]] = {path: set() for path in self._unread}
+        self._has_all: set[str] = set()
         self._imports: list[ImportRecord] | None = None
         self._undone: list[UndoneImport] | None = None
         self._released: set[str] | None = None
@@ -96,7 +94,8 @@ class BankBook:
             lines = {line.line_id: line for line in parse_lines_once(self.source.read(path), path)}
             self._months[key] = lines
             self._place_of |= dict.fromkeys(lines, key)
-            self._unread[self.paths.month_path(self.paths.matches, month)] = None
+            for unread in self._unread.values():
+                unread[month] = None
         return self._months[key]
 
     def list_accounts(self) -> list[str]:
@@ -128,9 +127,19 @@ class BankBook:
             yield from (line for line in lines.values() if line.line_id not in released)
 
     def note_lines(self, month: str, line_ids: Iterable[str]) -> None:
-        """Lines of a month that were read: the matches of that month are all of theirs."""
+        """Lines of a month that were read: the matches and outcomes of that month are all of theirs."""
         self._scanned.update(line_ids)
-        self._unread[self.paths.month_path(self.paths.matches, month)] = None
+        for unread in self._unread.values():
+            unread[month] = None
+
+    def _list_unread(self, path: str, line_id: str | None) -> list[str]:
+        """The files of matches or outcomes to be read for a line (None: for all). They lie in the file of its month:
+        for a line of this run, and one of a month that was read, no other is read, however old the books are."""
+        unread, known = self._unread[path], (self.new_lines, self._place_of, self._scanned)
+        if path not in self._has_all and (line_id is None or not any(line_id in each for each in known)):
+            self._has_all.add(path)
+            unread |= dict.fromkeys(month for month, _ in self.paths.list_month_files(self.source, path))
+        return [self.paths.month_path(path, month) for month in unread if month not in self._read[path]]
 
     def list_month_files(self, account: str) -> Iterable[tuple[str, str]]:
         root = f"{self.paths.bank_root}/{account}"
@@ -172,12 +181,9 @@ class BankBook:
     def find_similar_lines(self, account: str, line: BankLine) -> list[BankLine]:
         """Committed posted lines of the same amount within five days."""
         days = [line.posted_date + timedelta(days=d) for d in (-NEAR_DAYS, NEAR_DAYS)]
-        similar = []
-        for month in sorted({d.isoformat()[:7] for d in days}):
-            for other in self._index_by_amount(account, month).get(line.amount, ()):
-                if abs((other.posted_date - line.posted_date).days) <= NEAR_DAYS:
-                    similar.append(other)
-        return similar
+        indexes = [self._index_by_amount(account, month) for month in sorted({d.isoformat()[:7] for d in days})]
+        others = (other for index in indexes for other in index.get(line.amount, ()))
+        return [other for other in others if abs((other.posted_date - line.posted_date).days) <= NEAR_DAYS]
 
     def _index_by_amount(self, account: str, month: str) -> dict[Decimal, list[BankLine]]:
         """A month's committed posted lines by amount: a large file is compared with each of them otherwise."""
@@ -202,25 +208,19 @@ class BankBook:
         return self._matched.get(line_id, [])
 
     def _load_matches(self, line_id: str | None = None) -> None:
-        """Read the committed matches of a line (None: all). They lie in the file of its month: for a line of this run,
-        and for one of a month that was read, no other is read, however old the books are."""
-        known = (self.new_lines, self._place_of, self._scanned)
-        if not self._has_all_matches and (line_id is None or not any(line_id in each for each in known)):
-            self._has_all_matches = True
-            self._unread |= dict.fromkeys(
-                path for _, path in self.paths.list_month_files(self.source, self.paths.matches)
-            )
-        for path in [path for path in self._unread if path not in self._read]:
+        """Read the committed matches of a line (None: all)."""
+        for path in self._list_unread(self.paths.matches, line_id):
             matched, sums = parse_matches_once(self.source.read(path), path)
             in_both = self._matched.keys() & matched.keys()
             self._matched |= matched | {line: [*self._matched[line], *matched[line]] for line in in_both}
             self._sums |= sums | {line: self._sums[line] + sums[line] for line in in_both}
-        self._read.update(self._unread)
-        self._unread.clear()
+        self._read[self.paths.matches] |= self._unread[self.paths.matches].keys()
+        self._unread[self.paths.matches].clear()
 
     def posted_amount(self, line_id: str) -> Decimal:
         """How much of the line is in the journal."""
-        if self._unread or not (self._has_all_matches or line_id in self._sums or line_id in self.new_lines):
+        path = self.paths.matches
+        if self._unread[path] or not (line_id in self._sums or line_id in self.new_lines or path in self._has_all):
             self._load_matches(line_id)
         return self._sums.get(line_id, ZERO)
 
@@ -232,20 +232,23 @@ class BankBook:
     def find_outcome(self, line_id: str) -> Outcome | None:
         if line_id in self.new_outcomes:
             return self.new_outcomes[line_id]
-        committed = self.read_outcomes().get(line_id)
-        if committed and committed[0] == RELEASED and line_id in self.new_lines:  # a file has brought it anew
+        if line_id in self.new_lines:  # no file had it before, or it was released, and one has brought it anew
             return None
-        return Outcome(*committed) if committed else None
+        committed = self.read_outcomes(line_id).get(line_id)
+        return Outcome(*committed[:2]) if committed else None
 
     def is_ignored(self, line_id: str) -> bool:
         """Whether somebody said that the line is not to be booked; it counts where the line is not booked."""
         outcome = self.find_outcome(line_id)
         return outcome is not None and outcome.outcome == "ignored"
 
-    def read_outcomes(self) -> dict[str, tuple[str, str]]:
-        """The committed outcomes by line, each with its reason; read once."""
-        if self._outcomes is None:
-            self._outcomes = parse_outcomes(self.source.read(self.paths.outcomes), self.paths.outcomes)
+    def read_outcomes(self, line_id: str | None = None) -> Mapping[str, tuple[str, str, str]]:
+        """The committed outcomes by line, each with its reason and who set it: that of a line (None: all), and what was
+        read before; each file is read once."""
+        for path in self._list_unread(self.paths.outcomes, line_id):
+            self._outcomes |= parse_outcomes(self.source.read(path), path)
+        self._read[self.paths.outcomes] |= self._unread[self.paths.outcomes].keys()
+        self._unread[self.paths.outcomes].clear()
         return self._outcomes
 
     @property
@@ -253,9 +256,11 @@ class BankBook:
         """The committed lines whose import was undone, and that no file has brought again since: they count as if
         the bank had not said them yet."""
         if self._released is None:
-            released = {i for i, (outcome, _) in self.read_outcomes().items() if outcome == RELEASED}
+            released = set()
+            if self.undone_imports:  # in the files of which months they are is not known here: all are read
+                released = {i for i, (outcome, *_) in self.read_outcomes().items() if outcome == RELEASED}
             if released:
-                self._load_matches()  # in the files of which months they are is not known here
+                self._load_matches()
                 staged: dict[str, Decimal] = defaultdict(Decimal)
                 for line_id, _, amount in self.new_matches:
                     staged[line_id] += amount
@@ -364,30 +369,30 @@ class BankBook:
                 month_of[line_id] = line.posted_date.isoformat()[:7]
             if line_id in to_record:
                 recorded.setdefault((account, month_of[line_id]), []).append(line)
-        matched: dict[str, list[tuple[str, str, Decimal]]] = {}
+        matched = defaultdict[str, list[tuple[str, str, Decimal]]](list)
         for match in self.new_matches:
-            month = month_of.get(match[0]) or self._find_place(match[0])[1]
-            matched.setdefault(self.paths.month_path(self.paths.matches, month), []).append(match)
+            matched[month_of.get(match[0]) or self._find_place(match[0])[1]].append(match)
+        texts = defaultdict[tuple[str, tuple[str, ...], str], list[str]](list)
+        for line_id, each in self.new_outcomes.items():
+            month = month_of.get(line_id) or self._find_place(line_id)[1]
+            row = format_record((line_id, each.outcome, each.reason, run_id))
+            texts[self.paths.outcomes, OUTCOME_COLUMNS, month].append(row)
+        for record in self.new_imports:
+            texts[self.paths.imports, IMPORT_HEADER, record.imported_at[:7]].append(record.to_csv())
+        for month, digest, number, *rest in self.new_duplicates:
+            row = format_record((digest, str(number), *rest))
+            texts[self.paths.duplicates, DUPLICATE_HEADER, month].append(row)
 
         def add(path: str, header: tuple[str, ...], rows: Iterable[str]) -> None:
             out[path] = append_rows(self.source.read(path), header, rows)
 
-        for of_month, lines in recorded.items():
-            add(self.paths.bank_path(*of_month), LINE_COLUMNS, (line.to_csv() for line in lines))
-        for path, pairs in matched.items():
-            add(path, MATCH_COLUMNS, (format_record((a, b, money.format_amount(c))) for a, b, c in pairs))
-        if self.new_outcomes:
-            rows = (format_record((i, o.outcome, o.reason, run_id)) for i, o in self.new_outcomes.items())
-            add(self.paths.outcomes, OUTCOME_COLUMNS, rows)
-        imported, repeated = defaultdict[str, list[str]](list), defaultdict[str, list[str]](list)
-        for record in self.new_imports:
-            imported[record.imported_at[:7]].append(record.to_csv())
-        for month, digest, number, *rest in self.new_duplicates:
-            repeated[month].append(format_record((digest, str(number), *rest)))
-        for month, texts in imported.items():
-            add(self.paths.month_path(self.paths.imports, month), (*IMPORT_COLUMNS, *IMPORT_OPTIONAL), texts)
-        for month, texts in repeated.items():
-            add(self.paths.month_path(self.paths.duplicates, month), (*DUPLICATE_COLUMNS, *DUPLICATE_OPTIONAL), texts)
+        for place, lines in recorded.items():
+            add(self.paths.bank_path(*place), LINE_COLUMNS, (line.to_csv() for line in lines))
+        for month, pairs in matched.items():
+            rows = (format_record((a, b, money.format_amount(c))) for a, b, c in pairs)
+            add(self.paths.month_path(self.paths.matches, month), MATCH_COLUMNS, rows)
+        for (path, header, month), of_month in texts.items():
+            add(self.paths.month_path(path, month), header, of_month)
         if self.new_undone:
             add(self.paths.undone, UNDONE_COLUMNS, (each.to_csv() for each in self.new_undone))
         if self.new_agreed:

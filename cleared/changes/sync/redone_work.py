@@ -11,7 +11,6 @@ import json
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
-from pathlib import PurePosixPath
 from typing import Any, Final
 
 from msgspec import Struct
@@ -26,7 +25,7 @@ from cleared.cards.card_events import parse_opened, read_events
 from cleared.cards.kinds import LEFT_OUT, QUESTION
 from cleared.cards.queue_files import list_queue_files
 from cleared.changes import agent_log, commit_messages, consumed_events, draft
-from cleared.changes.change_digests import is_attestation
+from cleared.changes.change_digests import find_subject_columns, is_attestation
 from cleared.changes.decisions.authorization import AGREEMENT_TRAILER, find_authorization
 from cleared.changes.decisions.decision_context import UNDO_TRAILER
 from cleared.changes.decisions.keyed_decisions import find_keyed_record
@@ -357,17 +356,16 @@ class WorkRedoing:
         """Of a file to which both have only added rows, about something else each: all of them."""
         mine, theirs = mine or b"", theirs or b""
         old = old or mine[: mine.find(b"\n") + 1]  # its header
-        keys = {name: columns for domain in load_domains() for name, columns in domain.latest_rows.items()}
-        name = PurePosixPath(path).name
+        columns = find_subject_columns(path)
         is_handled = path == self._host.layout.imported_files
-        if not mine.startswith(old) or not (is_handled or keys.get(name)):
+        if not mine.startswith(old) or not (is_handled or columns):
             return None
         before, added, there = (
             [tuple(row) for row in csv.reader(data.decode("utf-8").splitlines())]
             for data in (old, mine[len(old) :], theirs)
         )
         others = Counter(there) - Counter(tuple(self._rename(row)) for row in before)
-        columns = keys.get(name) or (0, 1)
+        columns = columns or (0, 1)
         about = [
             {tuple(row[c] for c in columns) for row in each if len(row) > max(columns)} for each in (added, others)
         ]

@@ -412,7 +412,7 @@ def test_b22_a_file_is_processed_when_every_line_is_accounted_for(ws: Workspace)
         'importer_mark_processed("a.csv")["new"]'
     )
     assert ws.script(body + rest)["result"] == 4
-    outcomes = ws.read("books/bank/outcomes.csv")
+    outcomes = ws.read("books/bank/outcomes-2025-01.csv")
     assert ",ignored,private," in outcomes and ",held,what was this?," in outcomes
     [card] = [c for c in ws.cards() if c["kind"] == "line"]
     assert "COFFEE" in card["title"]

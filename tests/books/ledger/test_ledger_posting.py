@@ -163,7 +163,7 @@ def test_only_processed_lines_and_those_of_the_draft_are_written() -> None:
     assert files == {
         "books/bank/checking/2025-01.csv": [lines[name].to_csv().rstrip("\n") for name in names[:3]],
         "books/bank/matches-2025-01.csv": ["f1:posted,2025-01-001b,-4.00"],
-        "books/bank/outcomes.csv": ["f1:held,held,why,run"],
+        "books/bank/outcomes-2025-01.csv": ["f1:held,held,why,run"],
     }
 
 

@@ -10,6 +10,8 @@ from harness import Workspace, chase
 from statement_files import MONTH, write_chase, write_ofx
 from synced import follow, part
 
+from cleared.changes.record_sources import CommittedSource
+
 ROWS = [("01/09/2025", "AWS EMEA", "-45.10"), ("01/10/2025", "COFFEE", "-4.50"), ("01/11/2025", "TEA", "-3.00")]
 
 
@@ -81,4 +83,120 @@ def test_rows_that_were_known_here_are_listed_beside_those_of_others(ws: Workspa
     ws.ok("sync")
     assert len(read_lines(other, "books/bank/duplicates-2025-02.csv")) == 2
     assert len(read_lines(ws, "books/bank/duplicates-2025-02.csv")) == 5
+    ws.in_order()
+
+
+# -- what became of lines --------------------------------------------------------------------------------------------
+
+HOLD = (
+    'for t in importer_parse("{}"):\n'
+    '    queue_add_review(t["reference"], "what was this?")\n'
+    'importer_mark_processed("{}")["new"]'
+)
+IGNORE = HOLD.replace("queue_add_review", "importer_ignore")
+
+
+def set_aside(ws: Workspace, name: str, *rows: tuple[str, str, str], body: str = HOLD) -> list[str]:
+    """The cards of bank lines that no entry posts."""
+    ws.drop(name, chase(*rows))
+    ws.script(body.format(name, name))
+    return [card["id"] for card in ws.cards() if card["kind"] == "line"]
+
+
+def say_outcomes(ws: Workspace, path: str) -> list[str]:
+    return [row.split(",")[1] for row in read_lines(ws, path)]
+
+
+def test_what_became_of_a_line_is_in_the_file_of_its_month(ws: Workspace, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whenever it became that."""
+    first, _ = set_aside(ws, "a.csv", ROWS[0], ("02/03/2025", "CAKE", "-2.00"))
+    monkeypatch.setenv("CLEARED_CLOCK", "2025-03-10T06:00:00Z")
+    ws.ok("queue", "answer", first, "ignore")
+    assert say_outcomes(ws, "books/bank/outcomes-2025-01.csv") == ["held", "ignored"]
+    assert say_outcomes(ws, "books/bank/outcomes-2025-02.csv") == ["held"]
+    assert not (ws.root / "books/bank/outcomes.csv").exists()
+    ws.in_order()
+
+
+def test_what_an_earlier_version_said_of_a_line_holds_until_something_else_became_of_it(ws: Workspace) -> None:
+    first, second = set_aside(ws, "a.csv", *ROWS[:2])
+    text = write_as_before(ws, "outcomes", columns=4)
+    assert {card["id"] for card in ws.cards() if card["kind"] == "line"} == {first, second}
+    messages = [each["message"] for each in ws("check", "--json").json["violations"]]
+    assert not any("nobody set it aside" in each for each in messages), messages
+    ws.ok("queue", "answer", first, "ignore")
+    assert ws.read("books/bank/outcomes.csv") == text
+    assert say_outcomes(ws, "books/bank/outcomes-2025-01.csv") == ["ignored"]
+    import_rows(ws, "more.csv", ROWS[2])
+    assert ws.read("books/bank/outcomes.csv") == text
+    messages = [each["message"] for each in ws("check", "--json").json["violations"]]
+    assert not any("nobody set it aside" in each or "no card asks" in each for each in messages), messages
+
+
+def test_a_line_that_was_taken_back_before_comes_again(ws: Workspace) -> None:
+    """Its outcome is in the file of all months, and goes on being read where an import was ever taken back."""
+    import_rows(ws, "a.csv", *ROWS)
+    ws.ok("import", "undo", "a.csv")
+    text = write_as_before(ws, "outcomes", columns=4)
+    assert {row.split(",")[1] for row in text.splitlines()[1:]} == {"released"}
+    ws.drop("a.csv", chase(*ROWS))
+    assert ws.run("ingest")["result"]["imported"] == 3
+    ws.ok("import", "undo", "a.csv")
+    assert say_outcomes(ws, "books/bank/outcomes-2025-01.csv") == ["released"] * 3
+    ws.drop("a.csv", chase(*ROWS))
+    assert ws.run("ingest")["result"]["imported"] == 3
+    assert ws.read("books/bank/outcomes.csv") == text
+
+
+def test_an_outcome_in_the_file_of_another_month_is_refused(ws: Workspace) -> None:
+    """No run would look there. So is one of a line that there is not."""
+    set_aside(ws, "a.csv", *ROWS[:2])
+    ws.in_order()
+    header, *rows = ws.read("books/bank/outcomes-2025-01.csv").splitlines(keepends=True)
+    ws.put("books/bank/outcomes-2025-03.csv", header + rows[0] + rows[0].replace("f1:", "f1:0", 1))
+    ws.commit("books/bank")
+    of_file = [each for each in ws("check", "--json").json["violations"] if "outcomes-2025-03" in str(each["place"])]
+    unknown = rows[0].split(",")[0].replace("f1:", "f1:0")
+    assert {each["message"] for each in of_file} == {
+        "what became of the bank line of 2025-01-09 is not in the file of its month, where runs look",
+        f"what became of the bank line {unknown} is there, which is not recorded",
+    }
+
+
+def test_a_damaged_outcome_of_a_month_is_told(ws: Workspace) -> None:
+    set_aside(ws, "a.csv", *ROWS[:2])
+    path = "books/bank/outcomes-2025-01.csv"
+    ws.put(path, ws.read(path) + "x,y\n")
+    ws.commit(path)
+    done = ws("check")
+    assert done.code == 1 and f"{path}:4" in done.out + done.err
+
+
+def test_what_became_of_lines_in_two_clones_is_joined(ws: Workspace, tmp_path: Path) -> None:
+    cards = set_aside(ws, "a.csv", *ROWS[:2])
+    _, other = part(follow(ws, tmp_path))
+    other.ok("queue", "answer", cards[1], "ignore")
+    other.ok("sync")
+    ws.ok("queue", "answer", cards[0], "ignore")
+    ws.ok("sync")
+    assert say_outcomes(ws, "books/bank/outcomes-2025-01.csv") == ["held", "held", "ignored", "ignored"]
+    ws.in_order()
+
+
+def test_a_run_reads_the_outcomes_of_the_months_it_looks_at(ws: Workspace, monkeypatch: pytest.MonkeyPatch) -> None:
+    for month in range(1, 10):
+        set_aside(ws, f"{month}.csv", (f"{month:02d}/03/2024", "CAKE", f"-{month}.00"), body=IGNORE)
+    files = {each.name for each in ws.root.glob("books/bank/outcomes*.csv")}
+    assert len(files) == 9
+    read: list[str] = []
+    original = CommittedSource.read
+
+    def note(source: CommittedSource, path: str) -> bytes | None:
+        read.append(path.rpartition("/")[2])
+        return original(source, path)
+
+    monkeypatch.setattr(CommittedSource, "read", note)
+    import_rows(ws, "a.csv", *ROWS)
+    assert files.isdisjoint(read)
+    monkeypatch.undo()
     ws.in_order()
