@@ -6,7 +6,7 @@ None of these stops an import.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from datetime import date
 from decimal import Decimal
 from typing import Any, Final
@@ -16,7 +16,7 @@ from cleared.base.clock import check_deadline
 from cleared.books.card_kinds import BALANCE_GAP, LINE, NEAR_MATCH, REVISION
 from cleared.books.importing.bank_file import ImportFile, find_balance_gaps, find_statement_gaps
 from cleared.books.index.past_lines import PastLines
-from cleared.books.ledger.bank_lines import COUNTS_INSTEAD, BankLine, iter_duplicates
+from cleared.books.ledger.bank_lines import COUNTS_INSTEAD, BankLine
 from cleared.books.ledger.import_records import ImportRecord
 from cleared.books.ledger.staged_bank_lines import BankBook
 from cleared.cards.kinds import DUPLICATE_FILE
@@ -101,11 +101,12 @@ def stage_revisions(file: ImportFile, bank: BankBook, past: PastLines, card: Sta
         return
     posted: dict[str, list[BankLine]] = {}
     taken = (line for owner, line in bank.new_lines.values() if owner == account)
-    known = past.list_with_bank_ids(account, {line.bank_id for line in fresh})
+    wanted = {line.bank_id for line in fresh}
+    known = past.list_with_bank_ids(account, wanted)
     committed = (line for line in known if line.line_id not in bank.released_line_ids)
     lines = ((line.bank_id, line) for line in itertools.chain(committed, taken))
-    for bank_id, line in itertools.chain(lines, _iter_later_ids(bank, account)):
-        if bank_id and line.state == "posted":
+    for bank_id, line in itertools.chain(lines, _iter_later_ids(bank, past, account, wanted)):
+        if bank_id in wanted and line.state == "posted":
             posted.setdefault(bank_id, []).append(line)
     for line in check_deadline(fresh):
         for other in posted.get(line.bank_id, ()):
@@ -131,12 +132,14 @@ def stage_revisions(file: ImportFile, bank: BankBook, past: PastLines, card: Sta
                 )
 
 
-def _iter_later_ids(bank: BankBook, account: str) -> Iterator[tuple[str, BankLine]]:
-    """The bank's ids of lines of an account that came without them, each with its line."""
+def _iter_later_ids(
+    bank: BankBook, past: PastLines, account: str, wanted: Collection[str]
+) -> Iterator[tuple[str, BankLine]]:
+    """Those of the bank's ids that lines of an account came without, each with its line."""
     standing = {each.file_sha256 for each in bank.imports}
-    staged = ((file, "", line_id, "", bank_id) for _, file, _, line_id, _, bank_id in bank.new_duplicates)
-    for file, _, line_id, _, bank_id in itertools.chain(iter_duplicates(bank.source, bank.paths), staged):
-        found = bank.find_line(line_id) if bank_id and file in standing else None
+    staged = ((file, line_id, bank_id) for _, file, _, line_id, _, bank_id in bank.new_duplicates if bank_id)
+    for file, line_id, bank_id in itertools.chain(past.list_later_ids(), staged):
+        found = bank.find_line(line_id) if bank_id in wanted and file in standing else None
         if found is not None and found[0] == account and line_id not in bank.released_line_ids:
             yield bank_id, found[1]
 

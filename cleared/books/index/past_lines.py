@@ -8,12 +8,14 @@ newest, with the ids that git has for the month's files: a month that has change
 from __future__ import annotations
 
 import hashlib
+import itertools
 from array import array
-from collections.abc import Collection, Iterator, Mapping, Set
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence, Set
 from datetime import date
 from decimal import Decimal
+from functools import partial
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, TypeVar
 
 import msgspec
 from msgspec import Struct
@@ -22,7 +24,13 @@ from cleared.base import money
 from cleared.base.clock import check_deadline
 from cleared.books.index.month_memory import index_files
 from cleared.books.ledger.agreed_balances import BookedLine
-from cleared.books.ledger.bank_lines import BankLine, iter_lines, parse_matches_once
+from cleared.books.ledger.bank_lines import (
+    BankLine,
+    iter_duplicates,
+    iter_lines,
+    parse_matches_once,
+    parse_outcomes,
+)
 from cleared.books.ledger.entry import ZERO
 from cleared.books.ledger.staged_bank_lines import RELEASED, BankBook
 from cleared.changes.record_sources import CommittedSource
@@ -30,6 +38,7 @@ from cleared.changes.record_sources import CommittedSource
 _KIND: Final = ".past"
 _MARK: Final = "Q"
 _MARK_BYTES: Final = 8
+T = TypeVar("T")
 
 
 class SpreadLine(NamedTuple):
@@ -46,8 +55,6 @@ class SpreadLine(NamedTuple):
 class PastMonth(Struct):
     """What is known of the lines of one bank account and month."""
 
-    versions: list[str] = []
-    """What git calls the files that it follows from."""
     is_booked: bool = False
     """Whether an entry was ever matched to one of them."""
     waiting: Decimal = ZERO
@@ -95,41 +102,61 @@ class PastLines:
             self._known[account] = self._read_months(account)
         return self._known[account]
 
-    def _read_months(self, account: str) -> dict[str, PastMonth]:
-        files = dict(sorted(self._bank.list_month_files(account)))
-        newest, name = max(files, default=""), f"{account}{_KIND}"
-        sealed = index_files(self._state_dir)
-        data = sealed.read(name) if len(files) > 1 else None
-        kept = msgspec.msgpack.decode(data, type=dict[str, PastMonth]) if data is not None else {}
-        months = {}
-        for month, path in files.items():
-            versions, known = self._list_versions(month, path), kept.get(month)
-            is_known = known is not None and versions == known.versions != []
-            months[month] = known if known is not None and is_known else self._read_month(account, month, versions)
-        past = {month: each for month, each in months.items() if month != newest and each.versions}
-        if any(each is not kept.get(month) for month, each in past.items()):
-            sealed.write(name, msgspec.msgpack.encode(past))
-        return months
-
-    def _list_versions(self, month: str, path: str) -> list[str]:
-        """Nothing where these are not the lines of a commit."""
+    def list_later_ids(self) -> Iterator[tuple[str, str, str]]:
+        """Lines whose id of the bank came with a later file: digest of that file, line id, id of the bank."""
         source, paths = self._bank.source, self._bank.paths
-        if not isinstance(source, CommittedSource):
-            return []
-        both = [(each, paths.month_path(each, month)) for each in (paths.matches, paths.outcomes)]
-        return [source.snapshot.find_blob_id(each) or "" for each in (path, *both[0], *both[1])]
+        files = {month: [path] for month, path in paths.list_month_files(source, paths.duplicates)}
 
-    def _read_month(self, account: str, month: str, versions: list[str]) -> PastMonth:
+        def read(month: str) -> list[tuple[str, str, str]]:
+            rows = iter_duplicates(source, files[month])
+            return [(digest, line_id, bank_id) for digest, _, line_id, _, bank_id in rows if bank_id]
+
+        known = self._read_once("later-ids", list[tuple[str, str, str]], files, read)
+        return itertools.chain.from_iterable(known.values())
+
+    def _read_months(self, account: str) -> dict[str, PastMonth]:
+        paths = self._bank.paths
+        both = (paths.matches, paths.outcomes)
+        files = {
+            month: [path, *both, *(paths.month_path(each, month) for each in both)]
+            for month, path in self._bank.list_month_files(account)
+        }
+        return self._read_once(f"lines-{account}", PastMonth, files, partial(self._read_month, account))
+
+    def _read_once(
+        self, name: str, kind: type[T], files: Mapping[str, Sequence[str]], read: Callable[[str], T]
+    ) -> dict[str, T]:
+        """What ``read`` makes of each month, the oldest first. ``files``: month → those that it follows from. Of all
+        but the newest it is kept under this name, and read again where git calls one of the files otherwise."""
+        source, sealed = self._bank.source, index_files(self._state_dir)
+        data = sealed.read(f"{name}{_KIND}") if isinstance(source, CommittedSource) and len(files) > 1 else None
+        kept = msgspec.msgpack.decode(data, type=dict[str, tuple[list[str], kind]]) if data is not None else {}  # type: ignore[valid-type]
+        found: dict[str, tuple[list[str], T]] = {}
+        for month in sorted(files):
+            versions = []
+            if isinstance(source, CommittedSource):
+                versions = [source.snapshot.find_blob_id(path) or "" for path in files[month]]
+            known = kept.get(month)
+            is_known = known is not None and versions and known[0] == versions
+            found[month] = known if known is not None and is_known else (versions, read(month))
+        past = {month: each for month, each in found.items() if each[0] and month != max(found)}
+        if any(each is not kept.get(month) for month, each in past.items()):
+            sealed.write(f"{name}{_KIND}", msgspec.msgpack.encode(past))
+        return {month: each for month, (_, each) in found.items()}
+
+    def _read_month(self, account: str, month: str) -> PastMonth:
         source, paths = self._bank.source, self._bank.paths
         path = paths.bank_path(account, month)
         lines = {line.line_id: line for line in check_deadline(iter_lines(source.read(path), path))}
-        files = (paths.matches, paths.month_path(paths.matches, month))
-        matched = [parse_matches_once(source.read(file), file)[0] for file in files]
-        made = PastMonth(versions)
+        names = ["", month]  # that of all months is the older one
+        files = [(paths.month_path(paths.matches, each), paths.month_path(paths.outcomes, each)) for each in names]
+        matched = [parse_matches_once(source.read(file), file)[0] for file, _ in files]
+        outcomes = {i: each for _, file in files for i, each in parse_outcomes(source.read(file), file).items()}
+        made = PastMonth()
         open_parts: dict[bool, list[Decimal]] = {False: [], True: []}
         for line in check_deadline(lines.values()):
             pairs = tuple(pair for each in matched for pair in each.get(line.line_id, ()))
-            outcome, _ = self._bank.read_outcomes().get(line.line_id, ("", ""))
+            outcome = outcomes.get(line.line_id, ("",))[0]
             posted = money.total([amount for _, amount in pairs])
             if line.state != "posted" or (outcome == RELEASED and not posted):
                 continue
@@ -139,8 +166,8 @@ class PastLines:
                 made.spread.append(SpreadLine(line.line_id, line.posted_date, line.amount, pairs, is_ignored))
             elif posted != line.amount:
                 parts = tuple((line.posted_date, amount) for _, amount in pairs)
-                known = BookedLine(line.line_id, line.posted_date, line.amount, parts, is_ignored)
-                open_parts[is_ignored].append(known.find_open_part(line.posted_date))
+                booked = BookedLine(line.line_id, line.posted_date, line.amount, parts, is_ignored)
+                open_parts[is_ignored].append(booked.find_open_part(line.posted_date))
         made.waiting, made.ignored = (money.total(open_parts[is_ignored]) for is_ignored in (False, True))
         with_ids = [line for line in lines.values() if line.bank_id]
         made.line_marks = b"".join(_mark(line.line_id) for line in with_ids)

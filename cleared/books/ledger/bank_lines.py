@@ -259,10 +259,10 @@ def parse_outcomes(data: bytes | None, file: str) -> dict[str, tuple[str, str, s
     return {r[0]: (r[1], r[2], r[3]) for _, r in read_rows(data, file, OUTCOME_COLUMNS)}
 
 
-def iter_duplicates(source: FileSource, paths: BookPaths) -> Iterator[Sequence[str]]:
-    """The rows that were left out, oldest first: digest of the file, row, line, note, and id of the bank. Raises
-    ``WorkspaceError`` with a damaged line."""
-    for _, path in paths.list_month_files(source, paths.duplicates):
+def iter_duplicates(source: FileSource, files: Iterable[str]) -> Iterator[Sequence[str]]:
+    """The rows that were left out, as these files have them: digest of the file, row, line, note, and id of the bank.
+    Raises ``WorkspaceError`` with a damaged line."""
+    for path in files:
         for _, row in check_deadline(read_rows(source.read(path), path, DUPLICATE_COLUMNS, DUPLICATE_OPTIONAL)):
             yield row
 
@@ -270,7 +270,8 @@ def iter_duplicates(source: FileSource, paths: BookPaths) -> Iterator[Sequence[s
 def group_repeats(source: FileSource, paths: BookPaths) -> dict[str, set[str]]:
     """``line_id → digests of the files`` that said the line again."""
     files: dict[str, set[str]] = {}
-    for digest, _, line_id, *_ in iter_duplicates(source, paths):
+    months = paths.list_month_files(source, paths.duplicates)
+    for digest, _, line_id, *_ in iter_duplicates(source, [path for _, path in months]):
         files.setdefault(line_id, set()).add(digest)
     return files
 
