@@ -21,7 +21,14 @@ from cleared.base import money
 from cleared.base.clock import format_iso
 from cleared.books.index.journal_index import JournalIndex, open_index
 from cleared.books.index.line_timing import time_lines
-from cleared.books.ledger.agreed_balances import LAPSED, MET, AgreedBalance, AgreementCheck, BankTiming
+from cleared.books.ledger.agreed_balances import (
+    LAPSED,
+    MET,
+    AgreedBalance,
+    AgreementCheck,
+    BankTiming,
+    read_agreed_balances,
+)
 from cleared.books.ledger.bank_lines import BankLine
 from cleared.books.ledger.day_balances import DayBalances
 from cleared.books.ledger.entry import ZERO, leg_suffix
@@ -33,6 +40,8 @@ from cleared.primitives.context import Context
 
 _MAX_CANDIDATES: Final = 12
 """Balances of one draft, the newest, that are looked at: where the opening balance is not booked, none is ever met."""
+_MAX_STATED: Final = 60
+"""Closing balances, of the files that were imported last, that may be met late."""
 
 
 def stage_met_balances(context: Context, snapshot: Snapshot, *, stays_open: bool) -> None:
@@ -56,14 +65,16 @@ def stage_met_balances(context: Context, snapshot: Snapshot, *, stays_open: bool
 
 
 def _list_candidates(bank: BankBook, accounts: Mapping[str, int], now: str) -> Iterator[AgreedBalance]:
-    """The closing balances of standing imports, oldest first; of one account and day the newest file's."""
-    known = {(each.account, each.day): each for each in [*bank.compared_balances, *bank.new_agreed]}
+    """The closing balances of the newest imports that stand, oldest first; of one account and day the newest file's."""
     stated: dict[tuple[int, date], AgreedBalance] = {}
-    for record in bank.imports:
+    for record in reversed(bank.imports):
         closing = record.read_closing() if record.account in accounts else None
-        if closing is not None:
+        if closing is not None and len(stated) < _MAX_STATED:
             key = accounts[record.account], closing[0]
-            stated[key] = AgreedBalance(*key, closing[1], record.name, now, MET)
+            stated.setdefault(key, AgreedBalance(*key, closing[1], record.name, now, MET))
+    days = [day for _, day in stated] or [date.max]
+    on_record = read_agreed_balances(bank.source, bank.paths, min(days), max(days))
+    known = {(each.account, each.day): each for each in [*on_record, *bank.new_agreed]}
     for key, each in sorted(stated.items(), key=lambda item: item[0][1]):
         before = known.get(key)
         if before is None or before.state == LAPSED or (before.state == MET and _is_news(before, each)):
@@ -121,7 +132,11 @@ def _move_by_late_lines(bank: BankBook, accounts: Mapping[str, int], now: str) -
     for line_id, (name, line) in bank.new_lines.items():
         if name in accounts and line_id in recorded and line.state == "posted":
             late[name].append(line)
-    met = [each for each in bank.agreed_balances if each.state == MET] if late else []
+    if not late:
+        return
+    days = [line.posted_date for lines in late.values() for line in lines]
+    through = max(days) + timedelta(days=min(NEAR_DAYS, (date.max - max(days)).days))
+    met = [each for each in bank.list_agreed_balances(min(days), through) if each.state == MET]
     for name, lines in late.items():
         balances = [each for each in met if each.account == accounts[name]]
         if not balances:
@@ -182,7 +197,7 @@ def move_by_correction(draft: StagedBooks, replaced: BankLine, right: BankLine, 
     records = (record for record in bank.imports if record.account == name)
     earlier = itertools.takewhile(lambda record: record.file_sha256 != right.file_sha256, records)
     files, account = {record.name for record in earlier}, draft.ledger_accounts.get(name)
-    for each in bank.agreed_balances:
+    for each in bank.list_agreed_balances():
         if (each.account, each.state) == (account, MET) and each.by in files:
             parts = [(right.posted_date, right.amount), (replaced.posted_date, -replaced.amount)]
             moved = money.total([amount for day, amount in parts if day <= each.day])
@@ -193,9 +208,10 @@ def move_by_correction(draft: StagedBooks, replaced: BankLine, right: BankLine, 
 def restore_met_balances(bank: BankBook, before: BankBook, after: BankBook, now: str) -> None:
     """Take back what a decision did to balances that files say. ``before``, ``after``: the bank lines as of the commits
     before it and of it. What has moved a balance since stays."""
-    earlier, latest = ({(e.account, e.day): e for e in each.compared_balances} for each in (before, bank))
-    for each in after.compared_balances:
-        was, now_is = (known.get((each.account, each.day)) for known in (earlier, latest))
+    earlier, latest, then = (read_agreed_balances(each.source, each.paths) for each in (before, bank, after))
+    was_of, now_of = ({(each.account, each.day): each for each in balances} for balances in (earlier, latest))
+    for each in then:
+        was, now_is = (known.get((each.account, each.day)) for known in (was_of, now_of))
         if now_is is None or (each.state, now_is.state) != (MET, MET) or now_is.by != each.by:
             continue
         if was is None or was.state != MET:

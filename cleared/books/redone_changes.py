@@ -315,10 +315,11 @@ class _Redone:
             self._bank.new_duplicates.append((self._month, file, int(number), line_id, note, bank_id))
         known = {(each.file_sha256, each.account, each.run) for each in self._bank.undone_imports}
         self._bank.new_undone += [u for u in taken_back if (u.file_sha256, u.account, u.run) not in known]
-        stand = {(each.account, each.day, each.amount, each.state) for each in self._bank.agreed_balances}
-        for each in parse_agreed_balances(self._cut(paths.reconciliations), paths.reconciliations):
-            if (each.account, each.day, each.amount, each.state) not in stand:
-                self._bank.new_agreed.append(each)
+        stand = {(each.account, each.day, each.amount, each.state) for each in self._bank.list_agreed_balances()}
+        for _, path in paths.list_month_files(self._after, paths.reconciliations):
+            for each in parse_agreed_balances(self._cut(path), path):
+                if (each.account, each.day, each.amount, each.state) not in stand:
+                    self._bank.new_agreed.append(each)
 
     def _read_new_outcomes(self) -> dict[str, tuple[str, str, str]]:
         """What became of which lines, and why."""

@@ -151,7 +151,7 @@ def test_what_is_kept_follows_what_moves_money_and_nothing_else(posted: Workspac
     def read() -> tuple[str, object]:
         posted.json("status")
         found = json.loads(kept.read_bytes()[32:])  # behind its seal
-        return found["made_of"], found["standing"]
+        return found["made_of"], found["answer"]
 
     for act, moves in (
         (("queue", "approve", first), False),

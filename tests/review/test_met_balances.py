@@ -14,8 +14,9 @@ NOON = chase(("01/10/2025", "GITHUB *PRO", "-4.00", "996.00"))
 
 
 def list_met(ws: Workspace) -> list[str]:
-    """Day, balance, and file of each row, in the order of the file."""
-    rows = [row.split(",") for row in ws.read("books/bank/reconciliations.csv").splitlines()[1:]]
+    """Day, balance, and file of each row, in the order of the files."""
+    files = sorted(ws.root.glob("books/bank/reconciliations-*.csv"))
+    rows = [row.split(",") for file in files for row in file.read_text().splitlines()[1:]]
     return [f"{day} {balance} {by}" for _, day, balance, state, by, *_ in rows if state == "met"]
 
 
@@ -83,7 +84,7 @@ def test_a_balance_that_the_books_make_up_for_by_hand_is_not_met(ws: Workspace) 
     ws.ok("journal", "add", "2025-01-08", "AWS by hand", "5020=10.00", "1010=-10.00")
     ws.drop("second.csv", chase(("01/20/2025", "COFFEE", "-5.00", "981.00")))
     ws.run("ingest")
-    assert not (ws.root / "books/bank/reconciliations.csv").exists()
+    assert list_met(ws) == []
     ws.in_order()
 
 
@@ -96,7 +97,7 @@ def test_a_line_that_waits_since_long_is_seen(ws: Workspace) -> None:
     ws.ok("journal", "add", "2024-01-08", "AWS by hand", "5020=10.00", "1010=-10.00")
     ws.drop("second.csv", chase(("01/20/2025", "COFFEE", "-5.00", "981.00")))
     ws.run("ingest")
-    assert not (ws.root / "books/bank/reconciliations.csv").exists()
+    assert list_met(ws) == []
     ws.in_order()
 
 
@@ -189,8 +190,8 @@ def test_a_corrected_row_moves_the_balances_that_had_it(ws: Workspace) -> None:
         assert list_met(ws)[-2:] == ["2025-01-20 895.00 r1.ofx", "2025-01-25 885.00 r2.ofx"]
         assert "agrees" in ws.ok("reconcile", "1010", "--date", "2025-01-20", "--balance", "895.00", "--dry-run").out
         ws.ok("queue", "undo")
-        assert ws.read("books/bank/reconciliations.csv").splitlines()[-2].startswith("1010,2025-01-20,900.00,met")
-        assert ws.read("books/bank/reconciliations.csv").splitlines()[-1].startswith("1010,2025-01-25,885.00,lapsed")
+        assert ws.read("books/bank/reconciliations-2025-01.csv").splitlines()[-2].startswith("1010,2025-01-20,900.00,met")
+        assert ws.read("books/bank/reconciliations-2025-01.csv").splitlines()[-1].startswith("1010,2025-01-25,885.00,lapsed")
     ws.ok("queue", "answer", revision_of(ws), "keep")
     assert list_met(ws)[-1] == "2025-01-20 900.00 r1.ofx"
 

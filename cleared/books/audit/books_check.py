@@ -207,14 +207,14 @@ class _BooksCheck:
 
     def _check_balances(self) -> Iterator[Violation]:
         """Whether closed periods are as they were closed, and the books still meet each balance that they once met."""
-        agreed = self._bank.agreed_balances
+        agreed = self._bank.list_agreed_balances()
         if not agreed and self._books.periods.closed_through is None:
             return
         balances = self._kept.index.day_balances(since=date.min) if self._kept is not None else self._moved
         yield from check_closed_periods(self._books, balances)
         if agreed:
             check = AgreementCheck(agreed, balances, self._time_lines())
-            yield from check.list_violations(self._bank.paths.reconciliations)
+            yield from check.list_violations()
 
     def _time_lines(self) -> BankTiming:
         """What stands between the balances of bank and books: the lines that are not booked whole, on their day."""

@@ -194,7 +194,7 @@ def _describe_account(account: BankAccount, facts: AccountFacts, bank: BankBook,
     number, found = account.ledger_account, find_completeness(facts)
     opening = facts.find_unbooked_opening() if found.through is None and not is_shared else None
     late = [entry.entry_id for _, entry in facts.list_openings()] if opening else []
-    agreed = [each for each in bank.agreed_balances if each.account == number and each.state == AGREED]
+    agreed = [each for each in bank.list_agreed_balances() if each.account == number and each.state == AGREED]
     in_transit = facts.timing.list_in_transit(number, found.through) if found.through else []
     return {
         "account": account.id,

@@ -323,7 +323,7 @@ class ImportUndoing:
         accounts = {books_of(self.context).ledger_accounts.get(account) for _, account in self.sources}
         return [
             each
-            for each in self.bank.agreed_balances
+            for each in self.bank.list_agreed_balances()
             if first is not None and each.account in accounts and each.day >= first
         ]
 

@@ -41,7 +41,7 @@ def record_agreement(host: Host, account: int, day: date, stated: Decimal) -> st
         if facts.compare(StatedBalance(day, stated)):
             booked = facts.balance_on(day)
             raise PolicyError(f"the books have {booked} now, not {stated}", remedy="Compare again: cleared reconcile.")
-        known = ((each.account, each.day, each.amount, each.state) for each in bank.agreed_balances)
+        known = ((each.account, each.day, each.amount, each.state) for each in bank.list_agreed_balances())
         if (account, day, stated, AGREED) in known:
             return None
         bank.new_agreed.append(AgreedBalance(account, day, stated, decision_context.by, format_iso(context.now)))
@@ -60,9 +60,9 @@ def withdraw_agreement(host: Host, account: int, day: date, reason: str) -> str:
 
     def stage_withdrawal(decision_context: DecisionContext) -> Decision:
         bank = books_of(decision_context.context).bank
-        standing = [each for each in bank.agreed_balances if (each.account, each.day) == (account, day)]
+        standing = [each for each in bank.list_agreed_balances() if (each.account, each.day) == (account, day)]
         if not standing:
-            days = ", ".join(str(each.day) for each in bank.agreed_balances if each.account == account)
+            days = ", ".join(str(each.day) for each in bank.list_agreed_balances() if each.account == account)
             raise UsageError(f"{account} was not reconciled on {day}", remedy=f"On record: {days or 'none'}.")
         take_back_balances(decision_context, standing, reason, WITHDRAWN)
         return Decision(book_subjects.reconciliation_withdrawn(account, day, reason))

@@ -138,7 +138,7 @@ class ExportedBooks(Struct):
         """Each account that once agreed with its bank, against what that said; read once."""
         if self.checks is None:
             bank = BankBook(self.books.source, self.books.paths)
-            agreed = bank.agreed_balances
+            agreed = bank.list_agreed_balances()
             self.checks = []
             for account in sorted({each.account for each in agreed}):
                 names = [name for name, number in self.bank_accounts.items() if number == account]
@@ -153,8 +153,7 @@ class ExportedBooks(Struct):
         if not begun.issuperset(self.bank_accounts.values()):  # what meets the bank's balance has its beginning
             begun |= {each.account_id for month in self.find_statement_balances().values() for each in month}
         missing = [f"{name} ({account})" for name, account in self.bank_accounts.items() if account not in begun]
-        path = self.books.paths.reconciliations
-        broken = [v for check in self._list_agreement_checks() for v in check.list_violations(path)]
+        broken = [v for check in self._list_agreement_checks() for v in check.list_violations()]
         warnings = [f"{v.message}, so hledger and beancount refuse the export. {v.remedy}" for v in broken]
         if not missing or not self.count:
             return warnings

@@ -69,8 +69,8 @@ def _iter_recorded_lines(bank: BankBook, name: str, months: Collection[str]) -> 
     """The lines of a bank account that are on record with this draft, those of these months and new ones, but for those
     that are released."""
     released = {line_id for line_id, each in bank.new_outcomes.items() if each.outcome == RELEASED}
-    released |= bank.released_line_ids
     recorded = bank.processed_line_ids | bank.staged_line_ids()
     new = (line for line_id, (owner, line) in bank.new_lines.items() if owner == name and line_id in recorded)
     known = (line for month in sorted(months) for line in bank.read_month(name, month).values())
-    return (line for line in itertools.chain(known, new) if line.line_id not in released)
+    committed = (line for line in known if line.line_id not in bank.released_line_ids)
+    return (line for line in itertools.chain(committed, new) if line.line_id not in released)

@@ -185,7 +185,7 @@ def add_reconciled(
     """The balances that files say, in time, with what persons have reconciled an account with on other days. ``since``:
     only of this day and later ones."""
     known_days = {each.day for each in by_files}
-    agreed = (x for x in bank.agreed_balances if (x.account, x.state) == (account, AGREED) and x.day >= since)
+    agreed = (x for x in bank.list_agreed_balances(since) if (x.account, x.state) == (account, AGREED))
     by_persons = [StatedBalance(each.day, each.amount) for each in agreed if each.day not in known_days]
     return sorted([*by_files, *by_persons], key=lambda each: each.day)
 

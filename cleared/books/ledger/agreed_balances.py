@@ -1,5 +1,8 @@
-"""Balances of the bank that the books agreed with (``books/bank/reconciliations.csv``): when a person reconciled, or
-when the closing balance of a file was met.
+"""Balances of the bank that the books agreed with: when a person reconciled, or when the closing balance of a file was
+met.
+
+    <books>/bank/reconciliations-YYYY-MM.csv   those of the days of a month
+    <books>/bank/reconciliations.csv           the same of all months: what earlier versions wrote; it is read, too
 
 Append-only: the last row of an account and day counts. What was agreed has to hold from then on.
 
@@ -21,6 +24,8 @@ from msgspec.structs import replace
 from cleared.base import money
 from cleared.base.csv_text import CsvDamage, format_record, read_records
 from cleared.base.errors import Place, WorkspaceError, restore_remedy
+from cleared.base.file_source import FileSource
+from cleared.books.ledger.book_paths import BookPaths
 from cleared.books.ledger.day_balances import DayBalances
 from cleared.books.ledger.entry import ZERO
 from cleared.domains.record_audit import Violation
@@ -43,6 +48,8 @@ class AgreedBalance(Struct, frozen=True):
     at: str
     state: str = AGREED
     reason: str = ""
+    file: str = ""
+    """Where it is on record."""
 
     @property
     def stands(self) -> bool:
@@ -62,14 +69,26 @@ class AgreedBalance(Struct, frozen=True):
         )
 
 
+def read_agreed_balances(
+    source: FileSource, paths: BookPaths, since: date = date.min, through: date = date.max
+) -> list[AgreedBalance]:
+    """The last of each account and day, in that order, of these days; those that do not stand too. Raises
+    ``WorkspaceError`` with the damaged line."""
+    first, last = since.isoformat()[:7], through.isoformat()[:7]
+    latest: dict[tuple[int, date], AgreedBalance] = {}
+    for month, path in paths.list_month_files(source, paths.reconciliations):
+        if not month or first <= month <= last:
+            latest |= {(each.account, each.day): each for each in parse_agreed_balances(source.read(path), path)}
+    return [latest[key] for key in sorted(latest) if since <= key[1] <= through]
+
+
 def parse_agreed_balances(data: bytes | None, file: str) -> list[AgreedBalance]:
-    """The last of each account and day, in that order; those that do not stand too. Raises ``WorkspaceError`` with the
-    damaged line."""
+    """The same of one file."""
     latest: dict[tuple[int, date], AgreedBalance] = {}
     try:
         for line, r in read_records(data, HEADER) if data is not None else ():
             try:
-                made = AgreedBalance(int(r[0]), date.fromisoformat(r[1]), Decimal(r[2]), r[4], r[5], r[3], r[6])
+                made = AgreedBalance(int(r[0]), date.fromisoformat(r[1]), Decimal(r[2]), r[4], r[5], r[3], r[6], file)
             except (ValueError, InvalidOperation):
                 made = None
             if made is None or made.state not in (AGREED, MET, WITHDRAWN, LAPSED) or not made.amount.is_finite():
@@ -119,7 +138,7 @@ class AgreementCheck(Struct, eq=False):
         booked = self.balances.balance_on(agreed.account, agreed.day)
         return booked in (expected, expected - self.timing.ignored(agreed.account, agreed.day))
 
-    def list_violations(self, file: str) -> list[Violation]:
+    def list_violations(self) -> list[Violation]:
         """A violation for each balance that does not hold any more; of one cause that lasts, the first day."""
         violations = []
         before: dict[int, Decimal] = {}
@@ -128,10 +147,10 @@ class AgreementCheck(Struct, eq=False):
             if difference != before.get(each.account, ZERO):
                 before[each.account] = difference
                 if difference:
-                    violations.append(self._describe_break(each, file))
+                    violations.append(self._describe_break(each))
         return violations
 
-    def _describe_break(self, agreed: AgreedBalance, file: str) -> Violation:
+    def _describe_break(self, agreed: AgreedBalance) -> Violation:
         account, day, stated = agreed.account, agreed.day, money.format_amount(agreed.amount)
         how = (
             f"was reconciled on {day} by {agreed.by}" if agreed.state == AGREED else f"agreed on {day} with {agreed.by}"
@@ -145,7 +164,7 @@ class AgreementCheck(Struct, eq=False):
             f"the books have {money.format_amount(booked)} now",
             f"Find what changed (cleared reconcile {account} --date {day} --balance {stated} --dry-run) and put it "
             f"right, or withdraw it: cleared reconcile {account} --date {day} --withdraw REASON.",
-            Place(file),
+            Place(agreed.file),
         )
 
 

@@ -32,9 +32,9 @@ class BookPaths(Struct, frozen=True):
     matches: str
     imports: str
     duplicates: str
-    """These four are of earlier versions, which had one file for all months."""
-    undone: str
     reconciliations: str
+    """These five are of earlier versions, which had one file for all months."""
+    undone: str
     receipts: str
     periods: str
     chart: str = CHART

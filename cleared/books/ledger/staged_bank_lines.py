@@ -15,7 +15,7 @@ from cleared.base.csv_text import format_record
 from cleared.base.errors import Place, PrimitiveError
 from cleared.base.file_source import FileSource
 from cleared.books.ledger.agreed_balances import HEADER as AGREED_COLUMNS
-from cleared.books.ledger.agreed_balances import AgreedBalance, parse_agreed_balances
+from cleared.books.ledger.agreed_balances import AgreedBalance, read_agreed_balances
 from cleared.books.ledger.bank_lines import (
     DUPLICATE_HEADER,
     LINE_COLUMNS,
@@ -289,15 +289,10 @@ class BankBook:
             self._undone = parse_undone(self.source.read(self.paths.undone), self.paths.undone)
         return [*self._undone, *self.new_undone]
 
-    @property
-    def agreed_balances(self) -> list[AgreedBalance]:
-        """The committed balances of the bank that the books agreed with and have to meet, by account and day."""
-        return [each for each in self.compared_balances if each.stands]
-
-    @property
-    def compared_balances(self) -> list[AgreedBalance]:
-        """The same with those that were withdrawn or lapsed."""
-        return parse_agreed_balances(self.source.read(self.paths.reconciliations), self.paths.reconciliations)
+    def list_agreed_balances(self, since: date = date.min, through: date = date.max) -> list[AgreedBalance]:
+        """The committed balances of the bank that the books agreed with and have to meet, by account and day: those of
+        these days."""
+        return [each for each in read_agreed_balances(self.source, self.paths, since, through) if each.stands]
 
     # -- the draft ----------------------------------------------------------------------------------------------
 
@@ -379,6 +374,8 @@ class BankBook:
             texts[self.paths.outcomes, OUTCOME_COLUMNS, month].append(row)
         for record in self.new_imports:
             texts[self.paths.imports, IMPORT_HEADER, record.imported_at[:7]].append(record.to_csv())
+        for agreed in self.new_agreed:
+            texts[self.paths.reconciliations, AGREED_COLUMNS, agreed.day.isoformat()[:7]].append(agreed.to_csv())
         for month, digest, number, *rest in self.new_duplicates:
             row = format_record((digest, str(number), *rest))
             texts[self.paths.duplicates, DUPLICATE_HEADER, month].append(row)
@@ -395,6 +392,4 @@ class BankBook:
             add(self.paths.month_path(path, month), header, of_month)
         if self.new_undone:
             add(self.paths.undone, UNDONE_COLUMNS, (each.to_csv() for each in self.new_undone))
-        if self.new_agreed:
-            add(self.paths.reconciliations, AGREED_COLUMNS, (each.to_csv() for each in self.new_agreed))
         return out

@@ -38,7 +38,7 @@ def list_stated_balances(
     """
     moved = {
         (each.day, each.by): each.amount
-        for each in bank.agreed_balances
+        for each in bank.list_agreed_balances(since)
         if (each.account, each.state) == (account, MET)
     }
     of_day: dict[date, list[BankLine]] = defaultdict(list)

@@ -24,7 +24,7 @@ FILES = (
     "books/bank/*/*.csv",
     "books/bank/matches-*.csv",
     "books/bank/outcomes-*.csv",
-    "books/bank/reconciliations.csv",
+    "books/bank/reconciliations-*.csv",
     "accounts/chart-of-accounts.csv",
 )
 
@@ -95,7 +95,7 @@ def list_reads(ws: Workspace, *, may_trust: bool) -> set[str]:
         source = Reads(snapshot)
         assert BookAudit(host.layout).check_records(source, snapshot if may_trust else None) == []
     of_months = {path for path in source.paths if re.search(r"2024|matches", path) and snapshot_has(ws, path)}
-    return {path for path in of_months if "outcomes" not in path}  # these are looked at each time
+    return {path for path in of_months if not re.search("outcomes|reconciliations", path)}  # looked at each time
 
 
 def snapshot_has(ws: Workspace, path: str) -> bool:
