@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 import pytest
 from harness import Workspace
+from statement_files import Line, Told, write_chase, write_ofx
 
 from cleared.base import file_source
 from cleared.git.object_reader import ObjectReader
@@ -75,3 +76,45 @@ def test_cards_of_a_full_month_stand_in_its_next_part(posted: Workspace, monkeyp
     assert [card["id"] for card in posted.cards()] == [second]
     assert "resolve" in posted.read("queue/2025-02_002.jsonl") and "resolve" not in posted.read("queue/2025-02.jsonl")
     posted.in_order()
+
+
+def tell_month(number: int, opening: str = "1000.00") -> Told:
+    """A statement of a month, which begins with the last rows of the month before."""
+
+    def list_rows(month: int, first: int) -> list[Line]:
+        day = f"{2020 + month // 12}-{month % 12 + 1:02d}"
+        return [
+            Line(f"{day}-{n:02d}", f"-{n}.10", f"SHOP {month} {n}", f"F{month:03d}{n:02d}") for n in range(first, 29)
+        ]
+
+    return Told(lines=[*(list_rows(number - 1, 24) if number else []), *list_rows(number, 1)], opening=opening)
+
+
+@pytest.mark.parametrize("write", [write_chase, write_ofx])
+def test_a_run_costs_what_it_did_before_others(
+    ws: Workspace, read: list[int], monkeypatch: pytest.MonkeyPatch, write: Callable[[Told], str]
+) -> None:
+    """FLAT: a run whose file states a balance, repeats rows and has ids of the bank reads the lines of its months, and
+    so does ``status`` after it; what it writes is of these months."""
+    ws.ok("config", "set", "bank_accounts.checking.match.account", "1234567890")
+    ws.ok("journal", "add", "2019-12-31", "Opening", "1010=1000.00", "3900=-1000.00")
+    cents, costs, sizes = 100_000, [], []
+    for number in range(20):
+        told = tell_month(number)
+        new = sum(int(line.amount.replace(".", "")) for line in told.lines if f" {number} " in line.text)
+        known = sum(int(line.amount.replace(".", "")) for line in told.lines) - new
+        told = tell_month(number, f"{(cents - known) / 100:.2f}")
+        cents += new
+        monkeypatch.setenv("CLEARED_CLOCK", f"{2020 + number // 12}-{number % 12 + 1:02d}-28T20:00:00Z")
+        ws.drop(f"{number}.{'csv' if write is write_chase else 'ofx'}", write(told))
+        read.clear()
+        ws.run("ingest")
+        sizes.append(sum(read))
+        read.clear()
+        assert ws.json("status")["accounts"][0]["through"] == told.lines[-1].day
+        costs.append((sizes[-1], sum(read), written(ws, "HEAD") if number in (9, 19) else 0))
+    for early, late in zip(costs[8:10], costs[18:20], strict=True):
+        assert late[0] < early[0] * 1.3
+        assert late[1] < early[1] * 1.3
+    assert costs[19][2] < costs[9][2] * 1.2
+    ws.in_order()
