@@ -1,7 +1,9 @@
 """What the thousandth day costs beside the tenth: ``python -m bench --age``.
 
-A day is a bank file of 18 rows, its run, and nine decisions, each a commit of its own. At each age, commands are
-measured in processes that have imported everything: processor seconds, with those of the programs they start.
+A day is a bank file, its run, and nine decisions, each a commit of its own. The file has 18 new rows and repeats those
+of the file before, each with the balance after it, as banks write them; the opening balance is booked. At each age,
+commands are measured in processes that have imported everything: processor seconds, with those of the programs they
+start.
 """
 
 from __future__ import annotations
@@ -22,6 +24,7 @@ from bench.measure import seconds
 from bench.steady import Hand, resident
 from bench.workspaces import HEADER, copy, git, remove_places, workspace
 from cleared.base.clock import FixedClock
+from cleared.books.decisions.opening_balances import post_opening_balances
 from cleared.changes.host import Host
 from cleared.changes.host_cache import HostCache
 from cleared.changes.workspace_opening import open_workspace
@@ -43,6 +46,11 @@ COMMANDS = ("check", "queue list", "status", "doctor")
 _NAMES = {"check": "check again", "status": "status again"}
 """Before, they are measured after a decision, whose month is judged again, and after an import."""
 BEGIN = date(2024, 1, 1)
+OPENING = 100_000_000_00
+"""What the account held before the first row, in cents."""
+_CYCLE = 9_000
+"""Rows of different amounts."""
+_TURN = sum(range(100, 100 + _CYCLE))
 
 
 @dataclass(frozen=True)
@@ -74,6 +82,8 @@ def measure_ages(ages: tuple[int, ...]) -> list[Age]:
         _drop_file(root, clock, day)
         run = run_now(session(), "ingest")
         assert run.status == "succeeded", run
+        if day == 0:
+            post_opening_balances(session())
         for card in _entries(session())[: ROWS // 2]:
             clock.at += timedelta(seconds=7)
             confirm_records(session(), [card])
@@ -87,15 +97,25 @@ def _entries(host: Host) -> list[str]:
 
 def _drop_file(root: Path, clock: Hand, day: int) -> None:
     """The bank file of a day, five days in a row on one date."""
-    at = BEGIN + timedelta(days=day // 5)
+    at = _find_date(day)
     clock.at = datetime(at.year, at.month, at.day, 8, tzinfo=clock.at.tzinfo) + timedelta(hours=day % 5)
     rows = []
-    for n in range(ROWS):
-        cents = 100 + (day * ROWS + n) % 9_000
+    for n in range(max(day - 1, 0) * ROWS, (day + 1) * ROWS):
+        cents, balance = _count_cents(n), OPENING - sum(map(_count_cents, range(n % _CYCLE + 1))) - n // _CYCLE * _TURN
         rows.append(
-            f"DEBIT,{at:%m/%d/%Y},{TEXTS[n % 4]} {day * ROWS + n:06d},-{cents // 100}.{cents % 100:02d},ACH_DEBIT,,,"
+            f"DEBIT,{_find_date(n // ROWS):%m/%d/%Y},{TEXTS[n % 4]} {n:06d},-{cents / 100:.2f},ACH_DEBIT,"
+            f"{balance / 100:.2f},,"
         )
     (root / "import" / f"{day:05d}.csv").write_text("\n".join([HEADER, *reversed(rows), ""]))
+
+
+def _find_date(day: int) -> date:
+    return BEGIN + timedelta(days=day // 5)
+
+
+def _count_cents(row: int) -> int:
+    """What a row takes."""
+    return 100 + row % _CYCLE
 
 
 def _measure(root: Path, clock: Hand, day: int) -> Age:

@@ -200,3 +200,37 @@ def test_a_run_reads_the_outcomes_of_the_months_it_looks_at(ws: Workspace, monke
     assert files.isdisjoint(read)
     monkeypatch.undo()
     ws.in_order()
+
+
+# -- balances that the books agreed with -----------------------------------------------------------------------------
+
+
+def test_a_balance_that_was_met_is_in_the_file_of_the_month_of_its_day(ws: Workspace) -> None:
+    ws.ok("journal", "add", "2024-12-31", "Opening", "1010=1000.00", "3900=-1000.00")
+    ws.drop("a.csv", chase(("01/09/2025", "AWS EMEA", "-45.10", "954.90")))
+    ws.run("ingest")
+    january = ws.read("books/bank/reconciliations-2025-01.csv")
+    ws.drop("b.csv", chase(("02/03/2025", "CAKE", "-2.00", "952.90")))
+    ws.run("ingest")
+    assert ws.read("books/bank/reconciliations-2025-01.csv") == january
+    assert len(read_lines(ws, "books/bank/reconciliations-2025-02.csv")) == 1
+    ws.in_order()
+
+
+def test_balances_that_an_earlier_version_met_have_to_hold_and_may_be_withdrawn(ws: Workspace) -> None:
+    ws.ok("journal", "add", "2024-12-31", "Opening", "1010=1000.00", "3900=-1000.00")
+    ws.drop("a.csv", chase(("01/09/2025", "AWS EMEA", "-45.10", "954.90")))
+    ws.run("ingest")
+    ws.ok("reconcile", "1010", "--date", "2025-01-20", "--balance", "954.90")
+    text = write_as_before(ws, "reconciliations", columns=7)
+    ws.ok("accept", "HEAD", "--reason", "as before")
+    assert ws.json("status")["accounts"][0]["reconciled"]["date"] == "2025-01-20"
+    ws.ok("journal", "add", "2025-01-08", "Cash", "5030=5.00", "1010=-5.00")
+    broken = ws("check", "--json").json["violations"]
+    assert {each["place"] for each in broken} == {"books/bank/reconciliations.csv"}
+    for day in ("2025-01-09", "2025-01-20"):
+        ws.ok("reconcile", "1010", "--date", day, "--withdraw", "counted twice")
+    ws.in_order()
+    assert ws.read("books/bank/reconciliations.csv") == text
+    assert len(read_lines(ws, "books/bank/reconciliations-2025-01.csv")) == 2
+    assert ws.json("status")["accounts"][0]["reconciled"] is None

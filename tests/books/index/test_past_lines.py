@@ -1,0 +1,125 @@
+"""What is known of past months without reading them is what their lines and entries say."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import date, timedelta
+
+import pytest
+from harness import Workspace, chase
+
+from cleared.books.decisions import bank_standing
+from cleared.books.index.line_timing import time_lines
+from cleared.books.index.past_lines import PastLines
+from cleared.books.ledger.agreed_balances import BankTiming, BookedLine
+from cleared.books.ledger.entry import leg_suffix
+from cleared.books.ledger.staged_bank_lines import BankBook
+from cleared.books.ledger.staged_journal import Books
+from cleared.books.queries import open_committed_books
+from cleared.changes.workspace_opening import open_workspace
+
+BANK = 1010
+TEXTS = ("GITHUB *PRO", "AWS EMEA", "CORNER SHOP", "TEA", "UBER")
+
+
+@contextmanager
+def open_books(ws: Workspace) -> Iterator[tuple[Books, BankBook, PastLines]]:
+    host = open_workspace(ws.root)
+    with open_committed_books(host) as (_, _, books, bank):
+        yield books, bank, PastLines(bank, host.layout.state_dir)
+
+
+def find_day(books: Books, leg_id: str) -> date | None:
+    entry = books.find_entry(leg_id)
+    assert entry is not None
+    legs = {entry.entry_id + leg_suffix(i): leg for i, leg in enumerate(entry.legs)}
+    return entry.date if legs[leg_id].account_id == BANK else None
+
+
+def time_all(books: Books, bank: BankBook) -> BankTiming:
+    """The same from all lines and entries."""
+    timing = BankTiming()
+    for line in bank.scan_account_lines("checking"):
+        days = [(find_day(books, leg_id), amount) for leg_id, amount in bank.list_matches(line.line_id)]
+        parts = tuple((day, amount) for day, amount in days if day is not None)
+        if line.state == "posted":
+            is_ignored = bank.is_ignored(line.line_id)
+            timing.add_line(BANK, BookedLine(line.line_id, line.posted_date, line.amount, parts, is_ignored))
+    return timing
+
+
+def compare_timing(ws: Workspace, chance: random.Random) -> None:
+    """On days of a part of the books, asked for the first time and again."""
+    first = date(2024, chance.randint(1, 6), 1)
+    days = first, first + timedelta(days=chance.randint(5, 70))
+    with open_books(ws) as (books, bank, _):
+        whole = time_all(books, bank)
+    for _ in range(2):
+        with open_books(ws) as (books, bank, past):
+            timing = BankTiming()
+            time_lines(timing, bank, past, "checking", BANK, days, lambda leg_id, books=books: find_day(books, leg_id))  # type: ignore[misc]
+            for n in range((days[1] - days[0]).days + 1):
+                day = first + timedelta(days=n)
+                for ask in ("in_transit", "waiting", "ignored"):
+                    assert getattr(timing, ask)(BANK, day) == getattr(whole, ask)(BANK, day), (ask, day)
+
+
+def compare_status(ws: Workspace, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of the newest months, and of all."""
+    answers = []
+    for spans in ((1, 2, 3), ()):
+        monkeypatch.setattr(bank_standing, "_SPANS", spans)
+        (ws.root / ".cleared/books/completeness").unlink(missing_ok=True)
+        answers.append(ws.json("status")["accounts"])
+    assert answers[0] == answers[1]
+
+
+def drop_month(ws: Workspace, month: int, cents: int, chance: random.Random) -> int:
+    """The file of a month: mostly with balances, sometimes with rows of the month before, or without one of its own."""
+    rows = []
+    for n in range(chance.randint(3, 9)):
+        amount = chance.randint(100, 20_000) * chance.choice((-1, -1, -1, 1))
+        cents += amount
+        balance = f"{cents / 100:.2f}" if chance.random() < 0.9 else ""
+        text = f"{chance.choice(TEXTS)} {chance.randint(1, 99)}"
+        rows.append((f"{month:02d}/{3 * n + 1:02d}/2024", text, f"{amount / 100:.2f}", balance))
+    if chance.random() < 0.2:
+        del rows[chance.randrange(len(rows))]
+    ws.drop(f"{month}.csv", chase(*rows[::-1]))
+    ws.run("ingest")
+    return cents
+
+
+def act(ws: Workspace, month: int, chance: random.Random) -> None:
+    """Something that a person does, about any month."""
+    entries = [each["entry_id"] for each in ws.entries() if each["status"] != "voided"]
+    waiting = [each["entry_id"] for each in ws.entries() if each["status"] == "pending-review"]
+    what = chance.randrange(5)
+    if what == 0:
+        ws("journal", "void", chance.choice(entries), "--reason", "a test")
+    elif what == 1 and waiting:
+        ws("queue", "reject", chance.choice(waiting), "--reason", "no", "--outcome", "void")
+    elif what == 2 and waiting:
+        ws("queue", "approve", chance.choice(waiting))
+    elif what == 3:
+        ws("journal", "add", f"2024-{chance.randint(1, month):02d}-17", "by hand", "5020=7.00", f"{BANK}=-7.00")
+    else:
+        ws("import", "undo", f"{chance.randint(1, month)}.csv", "--reason", "a test")
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_what_is_known_of_past_months_is_what_they_say(
+    ws: Workspace, monkeypatch: pytest.MonkeyPatch, seed: int
+) -> None:
+    chance = random.Random(seed)
+    ws.ok("journal", "add", "2023-12-31", "Opening", f"{BANK}=1000.00", "3900=-1000.00")
+    cents = 100_000
+    for month in range(1, 7):
+        monkeypatch.setenv("CLEARED_CLOCK", f"2024-{month:02d}-28T20:00:00Z")
+        cents = drop_month(ws, month, cents, chance)
+        for _ in range(2):
+            act(ws, month, chance)
+            compare_timing(ws, chance)
+        compare_status(ws, monkeypatch)
