@@ -44,7 +44,9 @@ def time_lines(
     for line in _iter_recorded_lines(bank, name, read_whole):
         pairs = tuple(bank.list_matches(line.line_id))
         is_booked |= bool(pairs)
-        if line.state == "posted":
+        months = [line.posted_date.isoformat()[:7], *(leg_id[:7] for leg_id, _ in pairs)]
+        is_over = max(months) < first and bank.posted_amount(line.line_id) == line.amount
+        if line.state == "posted" and min(months) <= last and not is_over:
             is_ignored = bank.is_ignored(line.line_id)
             lines.append(SpreadLine(line.line_id, line.posted_date, line.amount, pairs, is_ignored))
     for line_id, posted_date, amount, pairs, is_ignored in lines:
