@@ -14,6 +14,9 @@ from typing import Final, Protocol
 MAX_PART_BYTES: Final = 128 << 10
 """What is larger is not added to any more."""
 _PART: Final = re.compile(r"_[0-9]{3,}(?=\.[a-z]+\Z)")
+MONTH_MARK: Final = re.compile(r"-[0-9]{4}-(?:0[1-9]|1[0-2])(?:_[0-9]{3,})?(?=\.[a-z]+\Z)")
+"""What a path ends with that is of a month, or a part of one, before its suffix. Without it, it is the path of the file
+that earlier versions had for all months."""
 
 
 class FileSource(Protocol):
@@ -37,6 +40,19 @@ def choose_part(source: FileSource, path: str, known: Collection[str]) -> str:
 def find_whole(path: str) -> str:
     """The path of the file that a path is a part of, which is its first part."""
     return _PART.sub("", path)
+
+
+def list_dated(source: FileSource, path: str) -> list[str]:
+    """The file ``path`` of all months, and those of each month with their parts, oldest first: the one of all months is
+    of earlier versions, and before them."""
+    beside = [each for each in source.list_paths(path.rpartition("/")[0]) if MONTH_MARK.sub("", each) == path]
+    return [*(each for each in beside if each == path), *(each for each in beside if each != path)]
+
+
+def choose_dated(source: FileSource, path: str, month: str) -> str:
+    """The part of the file ``path`` of a month (``YYYY-MM``) that takes what is added next."""
+    stem, dot, suffix = path.rpartition(".")
+    return choose_part(source, f"{stem}-{month}{dot}{suffix}", list_dated(source, path))
 
 
 def _name_part(path: str, number: int) -> str:

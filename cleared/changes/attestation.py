@@ -149,8 +149,8 @@ def attest_commit(
 ) -> dict[str, bytes]:
     """The attestation of a commit that is to be made, as the file that it is added to: path → content.
 
-    ``changes``: all else that the commit changes, path → content. ``events``: the lines that it adds to
-    ``logs/events.jsonl``. ``total``: the sum of the rows that it adds, less those that it removes.
+    ``changes``: all else that the commit changes, path → content. ``events``: the lines of those that
+    it emits. ``total``: the sum of the rows that it adds, less those that it removes.
 
     Raises ``WorkspaceError`` where there is no key to sign with, and none can be made.
     """

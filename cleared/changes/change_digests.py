@@ -24,6 +24,7 @@ from msgspec import Struct
 
 from cleared.base.common_ends import find_common_ends
 from cleared.base.csv_text import split_rows
+from cleared.base.file_source import MONTH_MARK
 from cleared.base.multiset_sum import find_moved, hash_element, mark_more
 from cleared.cards.queue_files import SUFFIX
 from cleared.domains.installed_domains import ManagedFiles, load_domains
@@ -39,7 +40,6 @@ Hunk = tuple[list[str], list[str], list[str]]
 lost one says it."""
 _END: Final = ["\n"]
 
-_MONTH: Final = re.compile(r"-[0-9]{4}-[0-9]{2}(?=\.csv\Z)")
 _ATTESTATIONS: Final = re.compile(r"logs/attestations-[0-9]{4}-[0-9]{2}(?:_[0-9]{3,})?\.jsonl")
 
 
@@ -167,7 +167,7 @@ def _group_rows(data: bytes, columns: Sequence[int]) -> dict[Subject, list[bytes
 
 def find_subject_columns(path: str) -> Sequence[int] | None:
     """The columns that say what a row of a file is about; ``None`` for files of which the last row does not count."""
-    name = _MONTH.sub("", PurePosixPath(path).name)
+    name = PurePosixPath(MONTH_MARK.sub("", path)).name
     return next((domain.latest_rows[name] for domain in load_domains() if name in domain.latest_rows), None)
 
 

@@ -1,8 +1,10 @@
 """Which events have had their run, read from the attestations (``.cleared/consumed.db`` is an index of them); and
 what a commit holds for agents that listen for events: the events it emits, the files it handled, and trailers.
 
-``logs/events.jsonl`` has a line for each event that a script emits. The program's own events (a run ended, a card was
-resolved …) have no line: they are read from the commit's trailers where an agent listens for them.
+``logs/events-YYYY-MM.jsonl`` has a line for each event that a script emits, and ``logs/files-YYYY-MM.csv`` a row for
+each file outside of ``import/`` that an agent has had, by the month of the run. Earlier versions wrote
+``logs/events.jsonl`` and ``logs/files.csv`` for all months: they are read, too. The program's own events (a run ended,
+a card was resolved …) have no line: they are read from the commit's trailers where an agent listens for them.
 """
 
 from __future__ import annotations
@@ -20,6 +22,7 @@ from msgspec import Struct
 from cleared.base.clock import format_iso
 from cleared.base.csv_text import format_record
 from cleared.base.errors import PolicyError, WorkspaceError
+from cleared.base.file_source import FileSource, list_dated
 from cleared.base.last_values import LastValues
 from cleared.base.short_text import parse_count
 from cleared.cards.card import Card
@@ -32,6 +35,7 @@ from cleared.git import Repository, Snapshot, find_clone_id
 from cleared.primitives.context import Context, taken_files
 from cleared.sandbox.trigger_kinds import ON_DEMAND, WEBHOOK
 from cleared.workspace.database import can_write, connect_in_memory, connect_to_write
+from cleared.workspace.location import Layout
 
 ASKS: Final = "asks"
 FAILED: Final = "failed"
@@ -275,7 +279,7 @@ _FILES_HEADER: Final = ("sha256", "agent", "file", "run")
 
 
 def format_event(run: str, number: int, agent: str, now: datetime, name: str, payload: Any) -> str:
-    """One emitted event, as its line in ``logs/events.jsonl``."""
+    """One emitted event, as its line in the file of its month."""
     return event_line(
         {"id": f"{run}/{number}", "run": run, "agent": agent, "at": format_iso(now), "name": name, "payload": payload}
     )
@@ -295,15 +299,17 @@ def payload_trailer(event: Mapping[str, Any]) -> list[tuple[str, str]]:
     return [(DATA, text)] if len(text) <= _MAX_DATA else []
 
 
-def parse_events(data: bytes | None) -> Iterator[dict[str, Any]]:
-    """The events of ``logs/events.jsonl``, newest first; lines that cannot be read are left out."""
-    for text in reversed((data or b"").splitlines()):
-        try:
-            event = json.loads(text)
-        except ValueError:
-            continue
-        if isinstance(event, dict) and event.keys() >= {"id", "run", "name", "payload"}:
-            yield event
+def iter_emitted_events(source: FileSource) -> Iterator[dict[str, Any]]:
+    """The events that scripts emitted, newest first; lines that cannot be read are left out. A file is read once its
+    events are asked for."""
+    for path in reversed(list_dated(source, Layout.events)):
+        for text in reversed((source.read(path) or b"").splitlines()):
+            try:
+                event = json.loads(text)
+            except ValueError:
+                continue
+            if isinstance(event, dict) and event.keys() >= {"id", "run", "name", "payload"}:
+                yield event
 
 
 def commit_trailers(repo: Repository, context: Context) -> list[tuple[str, str]]:
@@ -329,12 +335,15 @@ def handled_files(host: Host, context: Context) -> list[tuple[str, str, str, str
 
 
 def append_handled_files(data: bytes | None, rows: list[tuple[str, str, str, str]]) -> bytes:
-    """``logs/files.csv`` with these rows at its end."""
+    """A file of files that agents have had, with these rows at its end."""
     before = data if data is not None else format_record(_FILES_HEADER).encode()
     return before + "".join(format_record(row) for row in rows).encode("utf-8")
 
 
-def files_handled_by(data: bytes | None, agent: str) -> dict[str, str]:
-    """SHA-256 → path, of the files for which the agent has had a run."""
-    rows = csv.reader((data or b"").decode("utf-8", "replace").splitlines())
-    return {row[0]: row[2] for row in rows if len(row) == len(_FILES_HEADER) and row[1] == agent}
+def files_handled_by(source: FileSource, agent: str) -> dict[str, str]:
+    """SHA-256 → path, of the files for which the agent has had a run, in whatever month."""
+    found: dict[str, str] = {}
+    for path in list_dated(source, Layout.imported_files):
+        rows = csv.reader((source.read(path) or b"").decode("utf-8", "replace").splitlines())
+        found |= {row[0]: row[2] for row in rows if len(row) == len(_FILES_HEADER) and row[1] == agent}
+    return found

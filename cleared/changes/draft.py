@@ -8,7 +8,9 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 
 from msgspec import Struct
 
+from cleared.base.clock import format_iso
 from cleared.base.errors import ClearedError
+from cleared.base.file_source import choose_dated
 from cleared.changes import agent_log, consumed_events, imported_files
 from cleared.changes.attestation import attest_commit
 from cleared.changes.attested_sums import AttestedSums
@@ -32,7 +34,7 @@ class Draft(Struct, frozen=True):
     changes: dict[str, bytes | None]
     moves: tuple[LocalMove, ...]
     events: tuple[str, ...] = ()
-    """The lines it adds to ``logs/events.jsonl``."""
+    """The lines of the events that it emits."""
 
 
 def render_draft(host: Host, snapshot: Snapshot, context: Context) -> Draft:
@@ -55,8 +57,8 @@ def render_draft(host: Host, snapshot: Snapshot, context: Context) -> Draft:
         for i, e in enumerate(context.events)
     )
     if events:
-        before = snapshot.read_file(host.layout.events) or b""
-        changes[host.layout.events] = before + "".join(events).encode("utf-8")
+        path = choose_dated(CommittedSource(snapshot), host.layout.events, format_iso(context.now)[:7])
+        changes[path] = (snapshot.read_file(path) or b"") + "".join(events).encode("utf-8")
     return Draft(changes, tuple(moves), events)
 
 
@@ -154,8 +156,8 @@ def commit_draft(host: Host, repo: Repository, snapshot: Snapshot, context: Cont
 
 
 def _record_handled_files(host: Host, snapshot: Snapshot, context: Context, draft: Draft) -> None:
-    path = host.layout.imported_files
     if handled := consumed_events.handled_files(host, context):
+        path = choose_dated(CommittedSource(snapshot), host.layout.imported_files, format_iso(context.now)[:7])
         draft.changes[path] = consumed_events.append_handled_files(snapshot.read_file(path), handled)
 
 

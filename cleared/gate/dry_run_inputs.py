@@ -22,7 +22,7 @@ from cleared.base.clock import format_iso
 from cleared.cards.kinds import PROPOSAL
 from cleared.cards.queue_files import SUFFIX
 from cleared.changes.attestation import digest_data
-from cleared.changes.consumed_events import parse_events
+from cleared.changes.consumed_events import iter_emitted_events
 from cleared.changes.host import Host
 from cleared.changes.record_sources import CommittedSource
 from cleared.domains.installed_domains import load_domains, read_imported_files
@@ -137,7 +137,7 @@ def choose_event(host: Host, snapshot: Snapshot, header: Header | None) -> dict[
         return None
     kind = trigger_kind.name
     if trigger_kind is EVENT:
-        for event in parse_events(snapshot.read_file(host.layout.events)):
+        for event in iter_emitted_events(CommittedSource(snapshot)):
             if any(fnmatchcase(str(event["name"]), glob) for glob in header.event):
                 return Event(kind, str(event["name"]), event["payload"], str(event["id"])).to_record()
         name = next((n for n in BUILT_IN_EVENTS if any(fnmatchcase(n, glob) for glob in header.event)), header.event[0])

@@ -15,7 +15,7 @@ from cleared.base.clock import format_iso
 from cleared.base.errors import ClearedError, WorkspaceError
 from cleared.base.safe_files import read_stable
 from cleared.changes.audit.commit_origins import CommitOrigins
-from cleared.changes.consumed_events import DATA, parse_events
+from cleared.changes.consumed_events import DATA, iter_emitted_events
 from cleared.changes.host import Host
 from cleared.changes.line_worth import COUNTING
 from cleared.changes.record_sources import CommittedSource
@@ -42,7 +42,7 @@ class DryRunInput(Struct, frozen=True):
 
     def model_answers(self, host: Host) -> dict[str, Mapping[str, Any]]:
         """What language models had answered: to this run, else to others before it."""
-        events = parse_events((self.after or self.snapshot).read_file(host.layout.events))
+        events = iter_emitted_events(CommittedSource(self.after or self.snapshot))
         return recorded_answers(events, self.run)
 
 
@@ -97,7 +97,7 @@ def read_event_of_run(
         except ValueError:
             return None
     if kind == EVENT.name:
-        record = next((e for e in parse_events(after.read_file(host.layout.events)) if e["id"] == key), None)
+        record = next((e for e in iter_emitted_events(CommittedSource(after)) if e["id"] == key), None)
         return Event(kind, record["name"], record["payload"], key) if record else None
     return None
 

@@ -16,6 +16,7 @@ from msgspec.structs import replace
 
 from cleared.base.clock import format_iso
 from cleared.base.errors import ClearedError, PolicyError, PrimitiveError
+from cleared.base.file_source import MONTH_MARK, choose_dated
 from cleared.base.short_text import shorten_text
 from cleared.base.temporary_folders import open_temporary_folder
 from cleared.base.terminal import count_noun
@@ -26,6 +27,7 @@ from cleared.changes.auto_resolve import resolve_cards
 from cleared.changes.consumed_events import ASKS
 from cleared.changes.host import Host
 from cleared.changes.line_worth import COUNTING
+from cleared.changes.record_sources import CommittedSource
 from cleared.changes.session import recent_commits
 from cleared.changes.trace import find_gap, render_calls
 from cleared.domains.installed_domains import ManagedFiles
@@ -185,7 +187,7 @@ def _replay(past_host: Host, repo: Repository, past: PastRun) -> Replay:
             remedy="The commits were moved since (a rebase, a merge), so it cannot be told what it read.",
         )
     answers = _find_answers(past_host, repo, past)
-    events = list(consumed_events.parse_events((past.after or past.base).read_file(past_host.layout.events)))
+    events = list(consumed_events.iter_emitted_events(CommittedSource(past.after or past.base)))
     with make_drop_folder(past.inputs) as folder:
         attempt = Attempt(
             past_host,
@@ -324,8 +326,11 @@ def _render_effects(host: Host, repo: Repository, past: PastRun, attempt: Attemp
         for i, e in enumerate(context.events)
     ]
     if lines:
-        before = past.base.read_file(host.layout.events) or b""
-        changes[host.layout.events] = before + "".join(lines).encode("utf-8")
+        source, events = CommittedSource(past.base), host.layout.events
+        changed = (past.commit.files if past.commit is not None else None) or ()
+        known = next((path for path in changed if MONTH_MARK.sub("", path) == events), None)  # it may be of all months
+        path = known or choose_dated(source, events, format_iso(context.now)[:7])
+        changes[path] = (source.read(path) or b"") + "".join(lines).encode("utf-8")
     return {path: data for path, data in changes.items() if data != past.base.read_file(path)}
 
 

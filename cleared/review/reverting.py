@@ -19,7 +19,7 @@ from cleared.base.errors import ClearedError, PolicyError, UsageError
 from cleared.changes import commit_messages
 from cleared.changes.audit.commit_origins import CommitOrigins
 from cleared.changes.audit.git_reverts import GitRevert, find_git_revert
-from cleared.changes.consumed_events import AlreadyRun, is_consumed, parse_events
+from cleared.changes.consumed_events import AlreadyRun, is_consumed, iter_emitted_events
 from cleared.changes.decisions.decision_context import REVERTS, UNDO_TRAILER, Decision, DecisionContext, commit_decision
 from cleared.changes.host import Host
 from cleared.changes.record_sources import CommittedSource
@@ -253,7 +253,7 @@ class _BlastRadius:
             marks |= comparison.read_added(self.host.layout, *sources, files).keys()
         for review in load_reviews().values():
             marks |= set(review.list_written(*sources, files))
-        emitted = parse_events(after.read_file(self.host.layout.events))
+        emitted = iter_emitted_events(CommittedSource(after))
         return marks | {str(event["id"]) for event in emitted if event["run"] == run.run}
 
     def _find_reading(self, run: str, known: set[str]) -> tuple[str, bool] | None:

@@ -18,11 +18,12 @@ from cleared.base.terminal import count_noun
 from cleared.changes import agent_log, commit_messages, consumed_events, draft
 from cleared.changes.auto_resolve import resolve_cards
 from cleared.changes.commit_messages import CommitSubject
-from cleared.changes.consumed_events import ASKS, FAILED, WENT_ON, AlreadyRun, is_consumed, parse_events
+from cleared.changes.consumed_events import ASKS, FAILED, WENT_ON, AlreadyRun, is_consumed, iter_emitted_events
 from cleared.changes.decisions.grown_files import return_grown_files
 from cleared.changes.host import Host
 from cleared.changes.lost_rows import refuse_lost_rows
 from cleared.changes.noticed_history import notice_withdrawals
+from cleared.changes.record_sources import CommittedSource
 from cleared.changes.session import refuse_changed_files
 from cleared.changes.trace import TraceStore
 from cleared.domains.installed_domains import count_records, describe_drafts, no_records
@@ -150,8 +151,7 @@ class _AgentRun:
         """What models have answered: to this run so far; of a dry run, to any run of this workspace."""
         if not self.dry_run:
             return self.asker.answers
-        events = parse_events(self.snapshot.read_file(self.host.layout.events))
-        return recorded_answers(events)
+        return recorded_answers(iter_emitted_events(CommittedSource(self.snapshot)))
 
     def execute_run(self) -> RunResult:
         attempt = self.attempt

@@ -12,6 +12,8 @@ from typing import Final
 
 from cleared.base.clock import Clock, format_iso
 from cleared.base.errors import BusyError, ClearedError
+from cleared.base.file_source import list_dated
+from cleared.changes.record_sources import CommittedSource
 from cleared.service.actions import ServiceActions
 from cleared.service.driver import PipeWaker, ServiceDriver, stop_on_signals
 from cleared.service.notify.channels import NETWORK_SECONDS
@@ -48,7 +50,7 @@ class ServedWorkspace:
         self.notifier = Notifier(self.service.host)
         self._notify_at: datetime | None = clock.now()
         self._changed = False
-        self._seen: tuple[str, str | None] = ("", None)
+        self._seen: tuple[str, list[tuple[str, str | None]]] = ("", [])
         """The commit, and its file of emitted events, as of the last look for messages of scripts."""
         self._idle_at = clock.now()
         self._notifying: threading.Thread | None = None
@@ -144,7 +146,8 @@ class ServedWorkspace:
         """Notice a commit that emits events: scripts send messages by them."""
         view = self.service.view
         if view.head and view.head != self._seen[0]:
-            events = view.snapshot.find_blob_id(view.host.layout.events)
+            files = list_dated(CommittedSource(view.snapshot), view.host.layout.events)
+            events = [(path, view.snapshot.find_blob_id(path)) for path in files]
             self._changed |= events != self._seen[1]
             self._seen = view.head, events
 

@@ -13,6 +13,7 @@ from cleared.base.errors import ClearedError, PolicyError
 from cleared.changes.consumed_events import files_handled_by
 from cleared.changes.decisions.grown_files import return_grown_files
 from cleared.changes.host import Host
+from cleared.changes.record_sources import CommittedSource
 from cleared.git import describe_lock_holder
 from cleared.runs.attempt import Event
 from cleared.sandbox.trigger_kinds import FILE_WATCH
@@ -130,7 +131,7 @@ class DroppedFiles:
             drop_folder = f"{host.layout.import_dir}/"
             recorded: dict[str, str] = {}
             if any(not file.path.startswith(drop_folder) for file in scan.ready):
-                recorded = files_handled_by(view.snapshot.read_file(host.layout.imported_files), name)
+                recorded = files_handled_by(CommittedSource(view.snapshot), name)
             version = view.agent_version(name)
             agent_files = _AgentFiles(self, view, watched.listener, version, recorded, now)
             brought |= agent_files.deliver_new_files(list(scan.ready))

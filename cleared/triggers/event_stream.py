@@ -15,7 +15,7 @@ from cleared.base.errors import WorkspaceError
 from cleared.changes.attestation import digest_data, find_counting, settlement_digest
 from cleared.changes.attestation_lines import Attestation, added_lines, list_shards, parse_attestation
 from cleared.changes.committed_cards import read_cards
-from cleared.changes.consumed_events import DEPTH, FAILED, ORIGIN, event_line, parse_events, trailer_number
+from cleared.changes.consumed_events import DEPTH, FAILED, ORIGIN, event_line, iter_emitted_events, trailer_number
 from cleared.changes.host import Host
 from cleared.changes.record_sources import CommittedSource
 from cleared.domains.installed_domains import load_domains
@@ -157,12 +157,13 @@ def _read_emitted_events(host: Host, after: Snapshot, attestation: Attestation) 
     emits = list(attestation.statement.get("emits") or ())
     if not emits:
         return []
-    mine = [
-        e
-        for e in islice(parse_events(after.read_file(host.layout.events)), _MAX_COMMITS + len(emits))
-        if e["run"] == attestation.made_by
-    ]
-    known = {digest_data(event_line(event)): event for event in mine}
+    wanted, known = set(emits), dict[str, dict[str, Any]]()
+    for event in islice(iter_emitted_events(CommittedSource(after)), _MAX_COMMITS + len(emits)):
+        digest = digest_data(event_line(event)) if event["run"] == attestation.made_by else ""
+        if digest in wanted:
+            known[digest] = event
+        if len(known) == len(wanted):
+            break  # no file of an earlier month is read
     return [known[each] for each in emits if each in known]
 
 

@@ -15,9 +15,10 @@ from cleared.cards.kinds import BAD_FILE, DUPLICATE_FILE, EVENT_CYCLE, FAILED_RU
 from cleared.cards.refused_files import list_card_files, stage_refusals
 from cleared.changes import commit_messages
 from cleared.changes.auto_resolve import RESOLVED_BY
-from cleared.changes.consumed_events import parse_events
+from cleared.changes.consumed_events import iter_emitted_events
 from cleared.changes.decisions.decision_context import Decision, DecisionContext, commit_decision
 from cleared.changes.host import Host
+from cleared.changes.record_sources import CommittedSource
 from cleared.git import LocalMove, Snapshot, history
 from cleared.runs.attempt import Event
 from cleared.runs.failed_runs import retry_details
@@ -218,8 +219,8 @@ def _event_name(host: Host, key: str) -> str:
     if not ordinal.isdigit():
         return ordinal
     with host.open_for_reading() as repo:
-        data = Snapshot(repo, repo.read_head()).read_file(host.layout.events)
-    return next((str(event["name"]) for event in parse_events(data) if event["id"] == key), "an event")
+        events = iter_emitted_events(CommittedSource(Snapshot(repo, repo.read_head())))
+        return next((str(event["name"]) for event in events if event["id"] == key), "an event")
 
 
 def _shortest_cycle(chain: list[str]) -> str:

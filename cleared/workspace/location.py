@@ -87,6 +87,7 @@ class Layout(Struct, frozen=True):
     processed_dir = "import/processed"
     queue_dir = "queue"
     logs_dir = "logs"
+    # Of these there is a file a month (events-YYYY-MM.jsonl); earlier versions had one for all months.
     events = "logs/events.jsonl"
     imported_files = "logs/files.csv"
     state = ".cleared"

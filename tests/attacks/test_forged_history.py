@@ -49,7 +49,7 @@ def lines(ws: Workspace) -> list[str]:
 
 def heard(ws: Workspace) -> list[object]:
     """The payloads of events that agents have emitted for what they heard."""
-    path = ws.root / "logs/events.jsonl"
+    path = ws.root / "logs/events-2025-02.jsonl"
     found = [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
     return [event["payload"] for event in found if event["name"] == "heard"]
 
@@ -65,7 +65,7 @@ def forge(ws: Workspace, event: dict[str, object], *trailers: tuple[str, str]) -
     line = event_line({"id": f"{RUN}/0", "run": RUN, "agent": "says", "at": "2025-02-10T05:59:00Z", **event})
     last["says"] |= {"by": RUN, "at": "2025-02-10T05:59:00Z", "trailers": said, "emits": [digest_data(line)]}
     attested = json.dumps(last, sort_keys=True, separators=(",", ":")) + "\n"
-    for path, text in (("logs/events.jsonl", line), ("logs/attestations-2025-02.jsonl", attested)):
+    for path, text in (("logs/events-2025-02.jsonl", line), ("logs/attestations-2025-02.jsonl", attested)):
         with (ws.root / path).open("a") as file:
             file.write(text)
     message = "import: nothing unusual\n\n" + "".join(f"{key}: {value}\n" for key, value in said.items())
@@ -119,7 +119,7 @@ def test_an_altered_event_is_not_told(world: World) -> None:
     with world:
         world.settle()
         world.ws.run("says")
-        path = world.ws.root / "logs/events.jsonl"
+        path = world.ws.root / "logs/events-2025-02.jsonl"
         path.write_text(path.read_text().replace("pay 10", "pay 99"))
         world.ws.git("commit", "-q", "-a", "--amend", "--no-edit")
         world.settle()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
-from harness import Workspace
+from harness import Workspace, chase
 from statement_files import Line, Told, write_chase, write_ofx
 
 from cleared.base import file_source
@@ -34,6 +34,16 @@ def read(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 def post_entry(ws: Workspace, number: int) -> None:
     """A decision about a month of its own."""
     ws.ok("journal", "add", f"{2000 + number // 12}-{number % 12 + 1:02d}-01", "rent", "3200=10.00", "1010=-10.00")
+
+
+IMPORT = """
+for name in [file["name"] for file in importer_scan()]:
+    for row in importer_parse(name):
+        importer_ignore(row["reference"], "known from elsewhere")
+    ctx_emit("files.taken", {"name": name, "why": "x" * 500})
+    importer_mark_processed(name)
+1
+"""
 
 
 def written(ws: Workspace, commit: str) -> int:
@@ -117,4 +127,28 @@ def test_a_run_costs_what_it_did_before_others(
         assert late[0] < early[0] * 1.3
         assert late[1] < early[1] * 1.3
     assert costs[19][2] < costs[9][2] * 1.2
+    ws.in_order()
+
+
+def test_a_run_costs_what_it_did_before_rows_were_known_or_ignored_and_events_emitted(
+    ws: Workspace, read: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each month a file has the rows of the month before once more, the new ones are ignored, and an event is told."""
+    ws.agent("take", IMPORT)
+    costs = []
+    for number in range(24):
+        months = [f"{n % 12 + 1:02d}/{{:02d}}/{2025 + n // 12}" for n in (number + 1, number + 2)]
+        rows = [(month.format(day), f"SHOP {month} {day}", "-1.00") for month in months for day in range(1, 25)]
+        monkeypatch.setenv("CLEARED_CLOCK", f"{2025 + (number + 2) // 12}-{(number + 2) % 12 + 1:02d}-25T06:00:00Z")
+        ws.drop(f"{number}.csv", chase(*rows))
+        read.clear()
+        ws.run("take")
+        if number in (5, 6, 7, 21, 22, 23):
+            costs.append((sum(read), written(ws, "HEAD")))
+    for early, late in zip(costs[:3], costs[3:], strict=True):
+        assert late[1] < early[1] * 1.1, costs
+        assert late[0] < early[0] + 16 * 1_600, costs  # folders, and the records of imports, of sixteen months more
+    for name in ("books/bank/duplicates", "books/bank/outcomes", "logs/events"):
+        files = ws.git("ls-files", f"{name}*").split()
+        assert len(files) >= 20 and not {f"{name}.csv", f"{name}.jsonl"} & {*files}
     ws.in_order()

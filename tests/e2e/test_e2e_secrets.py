@@ -56,7 +56,7 @@ def test_i1_a_key_that_a_script_writes(keyed: Workspace) -> None:
     log = keyed.read("logs/agent-log-2025-02.csv")
     assert "b [redacted]" in log and "a [redacted]" in log
     assert "import: e [redacted]" in keyed.git("log", "-1", "--format=%s")
-    assert "[redacted]" in keyed.read("logs/events.jsonl") and "[redacted]" in keyed.read("queue/2025-02.jsonl")
+    assert "[redacted]" in keyed.read("logs/events-2025-02.jsonl") and "[redacted]" in keyed.read("queue/2025-02.jsonl")
 
 
 @pytest.mark.parametrize(

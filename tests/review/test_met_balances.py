@@ -190,8 +190,14 @@ def test_a_corrected_row_moves_the_balances_that_had_it(ws: Workspace) -> None:
         assert list_met(ws)[-2:] == ["2025-01-20 895.00 r1.ofx", "2025-01-25 885.00 r2.ofx"]
         assert "agrees" in ws.ok("reconcile", "1010", "--date", "2025-01-20", "--balance", "895.00", "--dry-run").out
         ws.ok("queue", "undo")
-        assert ws.read("books/bank/reconciliations-2025-01.csv").splitlines()[-2].startswith("1010,2025-01-20,900.00,met")
-        assert ws.read("books/bank/reconciliations-2025-01.csv").splitlines()[-1].startswith("1010,2025-01-25,885.00,lapsed")
+        assert (
+            ws.read("books/bank/reconciliations-2025-01.csv").splitlines()[-2].startswith("1010,2025-01-20,900.00,met")
+        )
+        assert (
+            ws.read("books/bank/reconciliations-2025-01.csv")
+            .splitlines()[-1]
+            .startswith("1010,2025-01-25,885.00,lapsed")
+        )
     ws.ok("queue", "answer", revision_of(ws), "keep")
     assert list_met(ws)[-1] == "2025-01-20 900.00 r1.ofx"
 

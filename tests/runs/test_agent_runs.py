@@ -261,7 +261,7 @@ def test_a12_a_run_is_atomic(ws: Workspace) -> None:
     assert found["error"]["type"] == "ZeroDivisionError"
     [card] = ws.cards()
     assert card["kind"] == "failed_run" and "3 entries were staged and discarded" in card["details"]["not_done"]
-    assert not (ws.root / "logs/events.jsonl").exists() and (ws.root / "import/a.csv").exists()
+    assert not (ws.root / "logs/events-2025-02.jsonl").exists() and (ws.root / "import/a.csv").exists()
 
 
 def test_a12_the_same_failure_is_one_card(ws: Workspace) -> None:
@@ -303,7 +303,7 @@ def test_i3_timestamps(posted: Workspace) -> None:
     posted.ok("period", "close", "2025-01", "--with-pending", "--despite", "the script's entry is there twice")
     stamps = [r[0] for r in journal_rows(posted.read(LOG))[1:]]
     stamps += [json.loads(x)["created_at"] for x in posted.read(QUEUE).splitlines() if '"open"' in x]
-    stamps += [json.loads(x)["at"] for x in posted.read("logs/events.jsonl").splitlines()]
+    stamps += [json.loads(x)["at"] for x in posted.read("logs/events-2025-02.jsonl").splitlines()]
     stamps += [c["created_at"] for c in posted.cards("--status", "all")]
     stamps += [r["started_at"] for r in posted.json("run", "list")]
     stamps += [p["at"] for p in posted.json("period", "list")]
@@ -727,16 +727,16 @@ def test_git_log(ws: Workspace) -> None:
 
 
 def test_b14_log_emit_dry_run(ws: Workspace) -> None:
-    """B14: each is observable: the log file, logs/events.jsonl, and ``run show``."""
+    """B14: each is observable: the log file, logs/events-2025-02.jsonl, and ``run show``."""
     found = ws.script('ctx_log("hello")\nctx_emit("transactions.imported", {"n": 3})\nctx_emit("x")\nctx_dry_run()')
     assert found["result"] is False and len(found["commits"]) == 1, "an event alone makes a commit"
-    events = [json.loads(x) for x in ws.read("logs/events.jsonl").splitlines()]
+    events = [json.loads(x) for x in ws.read("logs/events-2025-02.jsonl").splitlines()]
     assert [(e["name"], e["payload"], e["run"], e["agent"]) for e in events] == [
         ("transactions.imported", {"n": 3}, found["run_id"], "probe"),
         ("x", None, found["run_id"], "probe"),
     ]
     assert [e["id"] for e in events] == [f"{found['run_id']}/0", f"{found['run_id']}/1"]
-    assert "logs/events.jsonl" in ws.git("show", "--name-only", "--format=", "HEAD")
+    assert "logs/events-2025-02.jsonl" in ws.git("show", "--name-only", "--format=", "HEAD")
     shown = ws.json("run", "show", found["run_id"])
     assert ["log", "hello", ""] in shown["log"]
     assert [c["name"] for c in shown["calls"]] == ["ctx_log", "ctx_emit", "ctx_emit", "ctx_dry_run"]

@@ -42,7 +42,7 @@ def answer(choice: str, confidence: float = 0.9, **how: Any) -> Callable[[Reques
 
 
 def events(ws: Workspace) -> list[dict[str, Any]]:
-    path = ws.root / "logs/events.jsonl"
+    path = ws.root / "logs/events-2025-02.jsonl"
     found = [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
     return [event["payload"] for event in found if event["name"] == "llm.answered"]
 

@@ -63,7 +63,7 @@ def test_h18_the_service_runs_others_while_a_model_is_slow(
     assert up.board()["running"] is None
     go_on.set()
     eventually(lambda: len(up.log("run.succeeded")) == 3)
-    assert '"name":"asked.travel"' in up.ws.read("logs/events.jsonl")
+    assert '"name":"asked.travel"' in up.ws.read_events()
     assert up.log("run.failed", "run.again", "delivery.busy") == []
     assert up.stop()[0] == 0
     assert commits_of(up, "asks") == 1 and len(provider.requests) == 1
@@ -137,7 +137,7 @@ def test_a_run_that_goes_on_after_a_question_stops_no_other(
     up.ws.ok("event", "emit", "pong")
     eventually(lambda: commits_of(up, "quick"))
     go_on.set()
-    eventually(lambda: '"name":"asked.travel"' in up.ws.read("logs/events.jsonl"))
+    eventually(lambda: '"name":"asked.travel"' in up.ws.read_events())
     assert up.stop()[0] == 0
     assert len(provider.requests) == 1
     up.ws.in_order()

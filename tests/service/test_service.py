@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 from harness import Workspace, chase, refused, take_ok, trust_books, unchanged
+from synced import follow
 from world import World, instants
 
 BEAT = 'ctx_emit("beat", {"due": ctx_event()["payload"]["due"]})\n'
@@ -300,7 +301,7 @@ def test_c5_an_event_has_a_name_of_several_words(world: World, header: str) -> N
         world.settle()
         assert len(world.ran("hears")) == 2 and world.waiting() == []
         assert world.ws.git("log", "-2", "--format=%s").splitlines()[1] == f"event: {SPOKEN}"
-        names = [json.loads(line)["name"] for line in world.ws.read("logs/events.jsonl").splitlines()]
+        names = [json.loads(line)["name"] for line in world.ws.read("logs/events-2025-02.jsonl").splitlines()]
         assert names == [SPOKEN, "heard it", SPOKEN, "heard it"]
     assert world.ws.run("hears", "--dry-run")["result"] == ""
     world.ws.in_order()
@@ -524,7 +525,44 @@ def test_a_file_nobody_takes_fires_once_whatever_its_name_and_times(world: World
         world.ws.put("letters/e.txt", "something else")
         world.settle()
         assert len(world.ran("look")) == 1
-    assert world.ws.read("logs/files.csv").count("\n") == 3
+    assert world.ws.read("logs/files-2025-02.csv").count("\n") == 3
+
+
+def test_a_file_that_an_earlier_version_listed_as_had_starts_nothing(world: World) -> None:
+    """One list had those of all months: it counts, and is not written."""
+    agent(world, "look", "trigger: file_watch\nwatch: letters/*.txt\n", 'ctx_emit("letter", ctx_event()["payload"])')
+    with world:
+        world.ws.put("letters/a.txt", "hello")
+        world.settle()
+    world.ws.git("mv", "logs/files-2025-02.csv", "logs/files.csv")
+    world.ws.git("commit", "-qm", "as before")
+    text = world.ws.read("logs/files.csv")
+    shutil.rmtree(world.state_dir)
+    with world:
+        world.settle()
+        world.ws.put("letters/b.txt", "hello")
+        world.ws.put("letters/c.txt", "another")
+        world.settle()
+        assert [card["kind"] for card in world.ws.cards()] == ["duplicate_file"]
+    assert world.ws.read("logs/files.csv") == text
+    assert [row.split(",")[2] for row in world.ws.read("logs/files-2025-02.csv").splitlines()[1:]] == ["letters/c.txt"]
+
+
+def test_files_that_agents_of_two_clones_have_had_are_joined(world: World, tmp_path: Path) -> None:
+    agent(world, "look", "trigger: file_watch\nwatch: letters/*.txt\n", 'ctx_emit("letter", ctx_event()["payload"])')
+    with world:
+        world.ws.put("letters/a.txt", "first")
+        world.settle()
+    _, other, _ = follow(world.ws, tmp_path)
+    for each, name in ((World(other), "b"), (world, "c")):
+        with each:
+            each.ws.put(f"letters/{name}.txt", name)
+            each.settle()
+        each.ws.ok("sync")
+    rows = world.ws.read("logs/files-2025-02.csv").splitlines()[1:]
+    assert [row.split(",")[2] for row in rows] == ["letters/a.txt", "letters/b.txt", "letters/c.txt"]
+    assert world.ws.read("logs/events-2025-02.jsonl").count("\n") == 3
+    world.ws.in_order("letters/")
 
 
 def test_a_poisoned_file_is_set_aside_with_a_card_and_the_others_go_on(world: World) -> None:
@@ -596,7 +634,7 @@ def test_an_answer_is_taken_up_and_a_question_nobody_answers_takes_its_default(w
         assert len(world.ws.cards()) == 1
         world.until("2025-02-11T06:00:01Z")
         assert world.ws.cards() == []
-    assert '"name":"said","payload":"no"' in world.ws.read("logs/events.jsonl")
+    assert '"name":"said","payload":"no"' in world.ws.read("logs/events-2025-02.jsonl")
 
 
 def test_an_event_whose_run_waits_for_an_answer_is_not_delivered_again(world: World) -> None:
@@ -752,7 +790,10 @@ def test_two_clones_that_see_an_answer_do_not_both_go_on(world: World, tmp_path:
     clone.ws.git("pull", "-q")
     with clone:
         clone.settle()
-    assert clone.commits("Outcome") == ["asks"] and "said" not in clone.ws.read("logs/events.jsonl").split("ping")[-1]
+    assert (
+        clone.commits("Outcome") == ["asks"]
+        and "said" not in clone.ws.read("logs/events-2025-02.jsonl").split("ping")[-1]
+    )
     with world:
         world.settle()
-    assert '"said"' in world.ws.read("logs/events.jsonl")
+    assert '"said"' in world.ws.read("logs/events-2025-02.jsonl")

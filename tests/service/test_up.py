@@ -217,7 +217,7 @@ def test_an_answer_from_another_clone_is_taken_up(up: Up) -> None:
     [card] = up.ws.cards()
     # As another clone's answer comes in: the card is settled, and nobody here goes on with the run.
     settle(up.ws, card["id"], "yes")
-    eventually(lambda: '"payload":"yes"' in up.ws.read("logs/events.jsonl"))
+    eventually(lambda: '"payload":"yes"' in up.ws.read_events())
     assert up.stop()[0] == 0
 
 

@@ -92,7 +92,7 @@ def test_status_names_each_agent_that_is_not_run_and_why(up: Up) -> None:
     up.ws.ok("event", "emit", "ping")
     eventually(lambda: {row["agent"] for row in up.log("run.refused")} == {"mine"} and up.log("run.succeeded"))
     assert {row["agent"] for row in up.log("run.succeeded")} == {"edited"}
-    said = up.ws.read("logs/events.jsonl")
+    said = up.ws.read_events()
     assert '"name":"x"' in said and '"name":"y"' not in said, "what was approved, not the edit"
     assert up.stop()[0] == 0
 

@@ -321,6 +321,10 @@ class Workspace:
     def read(self, path: str) -> str:
         return (self.root / path).read_text(encoding="utf-8")
 
+    def read_events(self) -> str:
+        """The lines of all events that scripts emitted."""
+        return "".join(path.read_text(encoding="utf-8") for path in sorted(self.root.glob("logs/events-*.jsonl")))
+
     def drop(self, name: str, data: str | bytes = JANUARY) -> Path:
         """A bank file in the drop folder."""
         return self.put(f"import/{name}", data)

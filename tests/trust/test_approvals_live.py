@@ -39,7 +39,7 @@ def test_d17_a_trigger_runs_what_is_approved_while_it_is_edited(ws: Workspace) -
             assert len(world.ran("hears")) == number, world.log()
         assert not world.log("run.refused")
         assert {a["name"]: a["state"] for a in ws.json("status")["agents"]}["hears"] == "approved"
-    said = [json.loads(line)["name"] for line in ws.read("logs/events.jsonl").splitlines()]
+    said = [json.loads(line)["name"] for line in ws.read_events().splitlines()]
     assert said.count("approved") == 4 and "unapproved" not in said
 
 

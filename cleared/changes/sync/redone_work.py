@@ -19,7 +19,7 @@ from msgspec.structs import replace
 from cleared.base.clock import format_iso
 from cleared.base.csv_text import format_record
 from cleared.base.errors import ClearedError
-from cleared.base.file_source import FileSource
+from cleared.base.file_source import MONTH_MARK, FileSource, list_dated
 from cleared.cards.card import Card, card_id
 from cleared.cards.card_events import parse_opened, read_events
 from cleared.cards.kinds import LEFT_OUT, QUESTION
@@ -301,9 +301,10 @@ class WorkRedoing:
                 if len(row) == len(agent_log.HEADER) and tuple(row) != agent_log.HEADER:
                     record = self.renamed.find(row[4])
                     context.log.add_row(LogRow(row[2], self.renamed.rename_mentions(row[3]), record))
-        path = self._host.layout.events
-        old, new = before.read(path) or b"", after.read(path) or b""
-        if new != old:
+        for path in list_dated(after, self._host.layout.events):
+            old, new = before.read(path) or b"", after.read(path) or b""
+            if new == old:
+                continue
             done.add(path)
             for line in new[len(old) :].splitlines():
                 event = json.loads(line)
@@ -357,7 +358,7 @@ class WorkRedoing:
         mine, theirs = mine or b"", theirs or b""
         old = old or mine[: mine.find(b"\n") + 1]  # its header
         columns = find_subject_columns(path)
-        is_handled = path == self._host.layout.imported_files
+        is_handled = MONTH_MARK.sub("", path) == self._host.layout.imported_files
         if not mine.startswith(old) or not (is_handled or columns):
             return None
         before, added, there = (

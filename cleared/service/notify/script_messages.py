@@ -18,9 +18,11 @@ from msgspec import Struct, to_builtins
 
 from cleared.base.clock import format_iso
 from cleared.base.errors import BusyError, WorkspaceError
+from cleared.base.file_source import list_dated
 from cleared.base.safe_files import read_stable, write_atomic
 from cleared.base.short_text import quote_text
 from cleared.changes.host import Host
+from cleared.changes.record_sources import CommittedSource
 from cleared.git import Repository, Snapshot
 from cleared.primitives.ctx import NOTIFY_SEND_EVENT
 from cleared.runs.outcome import RunResult
@@ -120,8 +122,14 @@ class ScriptMessages:
         head = repo.read_head()
         if head == state.cursor:
             return [], head
-        events = Snapshot(repo, head).read_file(self.host.layout.events) or b""
-        if NOTIFY_SEND_EVENT.encode() not in events:
+        source = CommittedSource(Snapshot(repo, head))
+        start = Snapshot(repo, state.cursor) if state.cursor and repo.has_in_history(state.cursor) else None
+        files = [
+            path
+            for path in reversed(list_dated(source, self.host.layout.events))
+            if start is None or start.find_blob_id(path) != source.snapshot.find_blob_id(path)
+        ]
+        if not any(NOTIFY_SEND_EVENT.encode() in (source.read(path) or b"") for path in files):
             return [], head
         known, oldest = set(state.keys), format_iso(now - KEEP_UNSENT)
         found = read_events_since(self.host, repo, head, state.cursor, lambda name: name == NOTIFY_SEND_EVENT, now)

@@ -75,7 +75,7 @@ def test_it_is_delivered_once_whatever_is_looked_at_again(world: World) -> None:
     assert world.keys("hears") == [key]
     second = ended(world, 6, status="failed")
     assert [k.rpartition("/")[2] for k in world.keys("hears")] == [first, second]
-    assert f"{second} failed" in world.ws.read("logs/events.jsonl")
+    assert f"{second} failed" in world.ws.read_events()
 
 
 def test_what_ends_while_the_service_is_down_is_told_when_it_is_up(world: World) -> None:
@@ -96,7 +96,7 @@ def test_without_the_watcher_it_is_seen_by_the_next_look(world: World) -> None:
 def test_the_payload_is_the_result_without_its_paths(world: World) -> None:
     agent(world.ws, "hears", body='ctx_emit("whole", ctx_event()["payload"])')
     ended(world, 5)
-    told = json.loads(world.ws.read("logs/events.jsonl").splitlines()[-1])["payload"]
+    told = json.loads(world.ws.read_events().splitlines()[-1])["payload"]
     assert told == {
         "job_id": JOB.format(5),
         "kind": "git_status_summary",
@@ -212,7 +212,7 @@ def test_the_end_of_a_real_job_starts_an_agent_once(up: Up) -> None:
         eventually(lambda n=times: len(up.log("run.succeeded")) == n)  # type: ignore[misc]
     time.sleep(0.5)
     assert len(up.log("run.succeeded")) == 2
-    first, second = up.ws.read("logs/events.jsonl").splitlines()
+    first, second = up.ws.read_events().splitlines()
     assert "_git_status_summary succeeded" in first and first != second
     assert up.stop()[0] == 0
 

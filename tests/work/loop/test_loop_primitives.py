@@ -36,7 +36,7 @@ def proposed(ws: Workspace, body: str, header: str = "", name: str = "probe") ->
 
 
 def emitted(ws: Workspace) -> list[dict[str, Any]]:
-    path = ws.root / "logs/events.jsonl"
+    path = ws.root / "logs/events-2025-02.jsonl"
     return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
 
 
@@ -135,8 +135,8 @@ def test_nobody_else_emits_what_the_loop_takes_for_an_order(ws: Workspace) -> No
 
 def test_a_forged_line_without_a_job_is_passed_over(ws: Workspace) -> None:
     run = ws.script('ctx_emit("mine", 1)', header="")["run_id"]
-    ws.put("logs/events.jsonl", ws.read("logs/events.jsonl").replace('"mine"', '"loop.enqueue"'))
-    ws.git("add", "logs/events.jsonl")
+    ws.put("logs/events-2025-02.jsonl", ws.read("logs/events-2025-02.jsonl").replace('"mine"', '"loop.enqueue"'))
+    ws.git("add", "logs/events-2025-02.jsonl")
     ws.git("commit", "-q", "--amend", "--no-edit")
     assert emitted(ws)[0]["run"] == run and asked(ws) == []
 
