@@ -141,7 +141,8 @@ class PastLines:
             found[month] = known if known is not None and is_known else (versions, read(month))
         past = {month: each for month, each in found.items() if each[0] and month != max(found)}
         if any(each is not kept.get(month) for month, each in past.items()):
-            sealed.write(f"{name}{_KIND}", msgspec.msgpack.encode(past))
+            # Of an older commit, which a rehearsal reads, others are not among them.
+            sealed.write(f"{name}{_KIND}", msgspec.msgpack.encode(kept | past))
         return {month: each for month, (_, each) in found.items()}
 
     def _read_month(self, account: str, month: str) -> PastMonth:
