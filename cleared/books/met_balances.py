@@ -20,7 +20,6 @@ from msgspec.structs import replace
 from cleared.base import money
 from cleared.base.clock import format_iso
 from cleared.books.index.journal_index import JournalIndex, open_index
-from cleared.books.index.line_timing import time_lines
 from cleared.books.ledger.agreed_balances import (
     LAPSED,
     MET,
@@ -100,14 +99,8 @@ def _select_met(
     booked = {
         account
         for account in compared
-        if time_lines(
-            timing,
-            draft.bank,
-            draft.imports.past_lines,
-            names[account],
-            account,
-            (first, last),
-            partial(_find_day, draft.books, account),
+        if draft.imports.past_lines.time_lines(
+            timing, names[account], account, (first, last), partial(_find_day, draft.books, account)
         )
     }
     check = AgreementCheck(candidates, balances, timing)

@@ -22,7 +22,6 @@ from cleared.base import money
 from cleared.base.json_values import to_json
 from cleared.books.decisions.reconciling import iter_legs
 from cleared.books.index.journal_index import EntryFilter, JournalIndex, open_index
-from cleared.books.index.line_timing import time_lines
 from cleared.books.index.past_lines import PastLines
 from cleared.books.ledger.account_facts import AccountFacts, add_reconciled, find_completeness, read_account_facts
 from cleared.books.ledger.agreed_balances import AGREED
@@ -186,7 +185,7 @@ def _read_since(
     facts.stated = by_files if is_shared else add_reconciled(by_files, bank, number, first)
     legs = index.iter_postings(EntryFilter(account=number, start=first))
     day_of = {leg.leg_id: leg.entry.date for leg in legs}
-    time_lines(facts.timing, bank, past, name, number, (first, date.max), day_of.get)
+    past.time_lines(facts.timing, name, number, (first, date.max), day_of.get)
     return facts
 
 

@@ -23,7 +23,7 @@ from msgspec import Struct
 from cleared.base import money
 from cleared.base.clock import check_deadline
 from cleared.books.index.month_memory import index_files
-from cleared.books.ledger.agreed_balances import BookedLine
+from cleared.books.ledger.agreed_balances import BankTiming, BookedLine
 from cleared.books.ledger.bank_lines import (
     BankLine,
     iter_duplicates,
@@ -102,6 +102,65 @@ class PastLines:
             self._known[account] = self._read_months(account)
         return self._known[account]
 
+    def time_lines(
+        self,
+        timing: BankTiming,
+        name: str,
+        account: int,
+        days: tuple[date, date],
+        find_day: Callable[[str], date | None],
+    ) -> bool:
+        """Count the lines of a bank account that wait, or are booked on another day, on some of these days (the first
+        and the last), as they are with what is staged. Of the lines of other months only those are looked at that
+        entries of these days have a part of.
+
+        ``account``: the bank account's in the ledger; ``find_day``: the day on which a leg of these days' months moves
+        it, None for a leg on another account. False where nothing of the bank account was ever booked: ``check`` cannot
+        tell then whose it is.
+        """
+        bank, (first, last) = self._bank, (day.isoformat()[:7] for day in days)
+        read_whole = self._list_touched_months(name)
+        is_booked = False
+        lines: list[SpreadLine] = []
+        for month, known in self.list_months(name).items():
+            if month in read_whole or first <= month <= last:
+                read_whole.add(month)
+                continue
+            is_booked |= known.is_booked
+            lines += known.spread
+            if month < first:
+                timing.add_open(account, _begin_month(month), known.waiting, known.ignored)
+        for line in self._iter_recorded_lines(name, read_whole):
+            pairs = tuple(bank.list_matches(line.line_id))
+            is_booked |= bool(pairs)
+            months = [line.posted_date.isoformat()[:7], *(leg_id[:7] for leg_id, _ in pairs)]
+            is_over = max(months) < first and bank.posted_amount(line.line_id) == line.amount
+            if line.state == "posted" and min(months) <= last and not is_over:
+                is_ignored = bank.is_ignored(line.line_id)
+                lines.append(SpreadLine(line.line_id, line.posted_date, line.amount, pairs, is_ignored))
+        for line_id, posted_date, amount, pairs, is_ignored in lines:
+            found = [(_begin_month(i[:7]) if not first <= i[:7] <= last else find_day(i), part) for i, part in pairs]
+            parts = tuple((day, part) for day, part in found if day is not None)
+            timing.add_line(account, BookedLine(line_id, posted_date, amount, parts, is_ignored))
+        return is_booked
+
+    def _list_touched_months(self, name: str) -> set[str]:
+        """The months of an account of which the draft changes what is known of a committed line."""
+        bank = self._bank
+        touched = (bank.find_line(line_id) for line_id in bank.staged_line_ids() - bank.new_lines.keys())
+        return {line.posted_date.isoformat()[:7] for owner, line in filter(None, touched) if owner == name}
+
+    def _iter_recorded_lines(self, name: str, months: Collection[str]) -> Iterator[BankLine]:
+        """The lines of a bank account that are on record with this draft, those of these months and new ones, but for
+        those that are released."""
+        bank = self._bank
+        released = {line_id for line_id, each in bank.new_outcomes.items() if each.outcome == RELEASED}
+        recorded = bank.processed_line_ids | bank.staged_line_ids()
+        new = (line for line_id, (owner, line) in bank.new_lines.items() if owner == name and line_id in recorded)
+        known = (line for month in sorted(months) for line in bank.read_month(name, month).values())
+        committed = (line for line in known if line.line_id not in bank.released_line_ids)
+        return (line for line in itertools.chain(committed, new) if line.line_id not in released)
+
     def list_later_ids(self) -> Iterator[tuple[str, str, str]]:
         """Lines whose id of the bank came with a later file: digest of that file, line id, id of the bank."""
         source, paths = self._bank.source, self._bank.paths
@@ -174,6 +233,11 @@ class PastLines:
         made.line_marks = b"".join(_mark(line.line_id) for line in with_ids)
         made.bank_id_marks = b"".join(_mark(line.bank_id) for line in with_ids)
         return made
+
+
+def _begin_month(month: str) -> date:
+    """Its first day: which day it is of a month that is not asked about is all the same."""
+    return date.fromisoformat(f"{month}-01")
 
 
 def _mark(text: str) -> bytes:

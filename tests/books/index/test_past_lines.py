@@ -11,7 +11,6 @@ import pytest
 from harness import Workspace, chase
 
 from cleared.books.decisions import bank_standing
-from cleared.books.index.line_timing import time_lines
 from cleared.books.index.past_lines import PastLines
 from cleared.books.ledger.agreed_balances import BankTiming, BookedLine
 from cleared.books.ledger.entry import leg_suffix
@@ -59,7 +58,7 @@ def compare_timing(ws: Workspace, chance: random.Random) -> None:
     for _ in range(2):
         with open_books(ws) as (books, bank, past):
             timing = BankTiming()
-            time_lines(timing, bank, past, "checking", BANK, days, lambda leg_id, books=books: find_day(books, leg_id))  # type: ignore[misc]
+            past.time_lines(timing, "checking", BANK, days, lambda leg_id, books=books: find_day(books, leg_id))  # type: ignore[misc]
             for n in range((days[1] - days[0]).days + 1):
                 day = first + timedelta(days=n)
                 for ask in ("in_transit", "waiting", "ignored"):
