@@ -25,7 +25,7 @@ from cleared.books.index.journal_index import EntryFilter, JournalIndex, open_in
 from cleared.books.index.past_lines import PastLines
 from cleared.books.ledger.account_facts import AccountFacts, add_reconciled, find_completeness, read_account_facts
 from cleared.books.ledger.agreed_balances import AGREED
-from cleared.books.ledger.book_paths import locate_books
+from cleared.books.ledger.book_paths import begin_month, locate_books
 from cleared.books.ledger.chains import REVERSES
 from cleared.books.ledger.entry import BY_FILES
 from cleared.books.ledger.staged_bank_lines import BankBook
@@ -155,7 +155,7 @@ def _find_newest(
     months = list(past.list_months(account.id))
     for span in _SPANS:
         if span < len(months):
-            first = date.fromisoformat(f"{months[-span]}-01")
+            first = begin_month(months[-span])
             facts = _read_since(index, bank, past, account, first, is_shared=is_shared)
             if facts is not None and find_completeness(facts).through is not None:
                 return facts
@@ -166,17 +166,14 @@ def _read_since(
     index: JournalIndex, bank: BankBook, past: PastLines, account: BankAccount, first: date, *, is_shared: bool
 ) -> AccountFacts | None:
     """What is known of an account from the first day of a month on: its balances, and what files say of the ends of
-    days. None where a file of these days is not on record."""
+    days. None where it is not on record since when a file of these days is."""
     number, name = account.ledger_account, account.id
     lines = list(bank.scan_account_lines(name, since=first))
-    begins: dict[str, date] = {}
-    for record in bank.imports:
-        if record.account == name and record.first_date:
-            begins[record.file_sha256] = date.fromisoformat(record.first_date)
-    files = {line.file_sha256 for line in lines}
-    if not files <= begins.keys():
+    begins = {record.file_sha256: record.first_date[:7] for record in bank.imports if record.account == name}
+    try:
+        whole = min([first, *(begin_month(begins.get(file, "")) for file in {line.file_sha256 for line in lines})])
+    except ValueError:
         return None
-    whole = min([first, *(begins[file] for file in files)]).replace(day=1)
     if whole < first:
         lines = list(bank.scan_account_lines(name, since=whole))
     posted = [line for line in lines if line.state == "posted"]

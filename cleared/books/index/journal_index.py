@@ -22,7 +22,7 @@ from msgspec import Struct
 from cleared.base import money
 from cleared.books.index.month_facts import MonthEntries, MonthSums, MonthTotals, Sums, list_columns, sum_month
 from cleared.books.index.month_memory import MonthFacts, index_files, shared_memory
-from cleared.books.ledger.book_paths import locate_books
+from cleared.books.ledger.book_paths import begin_month, locate_books
 from cleared.books.ledger.day_balances import DayBalances
 from cleared.books.ledger.entry import Entry, leg_suffix, parse_entry_id
 from cleared.workspace.location import Layout
@@ -190,7 +190,7 @@ class JournalIndex:
             if (since and key >= (since.year, since.month)) or (through and key == (through.year, through.month)):
                 parts = [(date.fromisoformat(day), sums) for day, sums in self.month_sums(key).days.items()]
             else:
-                parts = [(date(y, m, 1), self.month_totals(key))]
+                parts = [(begin_month(f"{y:04d}-{m:02d}"), self.month_totals(key))]
             for day, moved in parts:
                 for account in moved if accounts is None else moved.keys() & accounts:
                     balances.add_movement(account, day, self.amount(moved[account]))

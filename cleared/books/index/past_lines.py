@@ -31,7 +31,8 @@ from cleared.books.ledger.bank_lines import (
     parse_matches_once,
     parse_outcomes,
 )
-from cleared.books.ledger.entry import ZERO
+from cleared.books.ledger.book_paths import begin_month
+from cleared.books.ledger.entry import ZERO, parse_entry_id
 from cleared.books.ledger.staged_bank_lines import RELEASED, BankBook
 from cleared.changes.record_sources import CommittedSource
 
@@ -129,7 +130,7 @@ class PastLines:
             is_booked |= known.is_booked
             lines += known.spread
             if month < first:
-                timing.add_open(account, _begin_month(month), known.waiting, known.ignored)
+                timing.add_open(account, begin_month(month), known.waiting, known.ignored)
         for line in self._iter_recorded_lines(name, read_whole):
             pairs = tuple(bank.list_matches(line.line_id))
             is_booked |= bool(pairs)
@@ -139,7 +140,7 @@ class PastLines:
                 is_ignored = bank.is_ignored(line.line_id)
                 lines.append(SpreadLine(line.line_id, line.posted_date, line.amount, pairs, is_ignored))
         for line_id, posted_date, amount, pairs, is_ignored in lines:
-            found = [(_begin_month(i[:7]) if not first <= i[:7] <= last else find_day(i), part) for i, part in pairs]
+            found = [(find_day(i) if first <= i[:7] <= last else _find_month(i), part) for i, part in pairs]
             parts = tuple((day, part) for day, part in found if day is not None)
             timing.add_line(account, BookedLine(line_id, posted_date, amount, parts, is_ignored))
         return is_booked
@@ -235,9 +236,9 @@ class PastLines:
         return made
 
 
-def _begin_month(month: str) -> date:
-    """Its first day: which day it is of a month that is not asked about is all the same."""
-    return date.fromisoformat(f"{month}-01")
+def _find_month(leg_id: str) -> date | None:
+    """The first day of a leg's month: which day it is of a month that is not asked about is all the same."""
+    return begin_month(leg_id[:7]) if parse_entry_id(leg_id) is not None else None
 
 
 def _mark(text: str) -> bytes:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from datetime import date
 from typing import Final
 
 from msgspec import Struct
@@ -78,6 +79,19 @@ def require_month(text: str) -> str:
     if not _MONTH.fullmatch(text):
         raise ValueError(f"{text!r} is not YYYY-MM")
     return text
+
+
+def require_day(text: str) -> str:
+    """The text. Raises ``ValueError`` where it is not ``YYYY-MM-DD``, or no calendar has the day."""
+    if date.fromisoformat(text).isoformat() != text:
+        raise ValueError(f"{text!r} is not YYYY-MM-DD")
+    return text
+
+
+def begin_month(month: str) -> date:
+    """The first day of a month, ``YYYY-MM``; of one in the year 0, by which a file may be named, the first there is.
+    Raises ``ValueError`` where it is no month."""
+    return date(max(int(require_month(month)[:4]), date.min.year), int(month[5:]), 1)
 
 
 def locate_books(layout: Layout) -> BookPaths:

@@ -22,7 +22,7 @@ from cleared.base.csv_text import format_record
 from cleared.base.file_source import FileSource
 from cleared.base.newest_versions import keep_newest
 from cleared.books.ledger.bank_lines import damage_error, read_rows
-from cleared.books.ledger.book_paths import BookPaths, require_month
+from cleared.books.ledger.book_paths import BookPaths, require_day, require_month
 
 IMPORT_COLUMNS: Final = (
     "file_sha256",
@@ -119,12 +119,15 @@ def parse_imports(
     """The files of one month, oldest first; the same text is read once in a process. Raises ``WorkspaceError`` with the
     damaged line."""
     records = []
-    months: set[str] = set()
+    months, days = set[str](), {""}
     for line, r in read_rows(data, file, IMPORT_COLUMNS, IMPORT_OPTIONAL):
         try:
             for text in r[7:10]:
                 if text:
                     money.read_amount(text)
+            for day in r[3:5]:
+                if day not in days:
+                    days.add(require_day(day))
             if (month := r[10][:7]) not in months:
                 months.add(require_month(month))
             counts = int(r[5]), int(r[6])
