@@ -17,6 +17,7 @@ from functools import cached_property
 from operator import is_
 from typing import Any, Final
 
+import msgspec
 from msgspec import Struct
 
 from cleared.base.errors import UsageError, WorkspaceError
@@ -50,7 +51,10 @@ class _Summary(Struct):
     @classmethod
     def decode(cls, data: bytes) -> _Summary:
         head, *settled = data.decode("utf-8", "surrogatepass").split("\n")
-        files, others = json.loads(head)
+        try:
+            files, others = msgspec.json.decode(head)
+        except (ValueError, msgspec.MsgspecError):  # what JSON has not, as half of a character
+            files, others = json.loads(head)
         return cls(files, settled, [(number, event) for number, event in others])
 
     def find_line(self, card_id: str) -> str | None:
