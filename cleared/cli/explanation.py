@@ -12,7 +12,10 @@ from cleared.review.explanation import explain_record
 
 
 def explain_one_record(
-    record: Annotated[str, typer.Argument(metavar="RECORD", help="Its id, such as 2025-01-015.")],
+    record: Annotated[
+        str,
+        typer.Argument(metavar="RECORD", help="Its id, such as 2025-01-015, or that of the bank line it posts."),
+    ],
     json: JsonOption = False,
     workspace: WorkspaceOption = None,
 ) -> None:

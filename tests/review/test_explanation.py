@@ -47,6 +47,22 @@ def test_the_chain(posted: Workspace) -> None:
     assert "january.csv, row 4" in text and f"agents/ingest.py, line {call['line']}" in text
 
 
+def test_a_bank_line_leads_to_the_entry_that_posts_it(posted: Workspace) -> None:
+    """To the one that stands; or it is said what became of the line."""
+    [entry] = [each for each in posted.entries() if each["entry_id"] == "2025-01-003"]
+    line = entry["reference"]
+    assert line.startswith("f1:") and why(posted, line) == why(posted)
+    posted.ok("journal", "void", "2025-01-003", "--reason", "a test")
+    assert why(posted, line)["entry"]["entry_id"] == "2025-01-003"
+    posted.drop("tea.csv", chase(("01/20/2025", "TEA", "-3.00")))
+    posted.script('for t in importer_parse("tea.csv"):\n    importer_ignore(t["reference"], "no business")\n')
+    [outcome] = [row for row in posted.read("books/bank/outcomes-2025-01.csv").splitlines() if "no business" in row]
+    done = posted("why", outcome.split(",")[0])
+    assert done.code == 2
+    assert "no entry posts the bank line of 2025-01-20, -3.00 'TEA': it is ignored (no business)" in done.err
+    assert posted("why", "f1:0123456789abcdef01234567").code == 2
+
+
 def test_just_after_the_script_changed(posted: Workspace) -> None:
     """N3: the line as it was when it posted, not as it is."""
     before = why(posted)["call"]

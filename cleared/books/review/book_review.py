@@ -22,6 +22,7 @@ from cleared.books.decisions.entry_correction import Correction, find_successor,
 from cleared.books.decisions.transfer_pairing import pair_entries, settle_decided_transfers
 from cleared.books.entry_cards import MARKS, find_asked, mark_postings
 from cleared.books.index.journal_index import open_index
+from cleared.books.ledger.bank_lines import LINE_ID_PREFIX, BankLine
 from cleared.books.ledger.book_paths import locate_books
 from cleared.books.ledger.chains import RESTORES, list_links
 from cleared.books.ledger.corrections import find_corrections
@@ -230,8 +231,11 @@ class BookReview(RecordReview):
 
 
 def trace_entry(host: Host, snapshot: Snapshot, name: str) -> RecordOrigin | None:
-    """What is known of an entry of a commit, by its id or that of a leg; None where there is none."""
+    """What is known of an entry of a commit, by its id, that of a leg, or that of the bank line that it posts; None
+    where there is none. Raises ``UsageError`` for a bank line that no entry posts."""
     books, bank = open_books(host.layout, CommittedSource(snapshot))
+    if name.startswith(LINE_ID_PREFIX) and (found := bank.find_line(name)) is not None:
+        name = _find_posting(books, bank, found[1])
     index = open_index(host.layout, snapshot, host.decimal_places, stays_open=host.reads_again)
     parts = parse_entry_id(name)
     entry = index.find_entry(format_entry_id(*parts[:3])) if parts is not None else None
@@ -253,6 +257,20 @@ def trace_entry(host: Host, snapshot: Snapshot, name: str) -> RecordOrigin | Non
         next((target for mark, target in list_links(entry.tags) if mark == RESTORES), ""),
         successor,
     )
+
+
+def _find_posting(books: Books, bank: BankBook, line: BankLine) -> str:
+    """The entry that posts a line, or posted it first where none does any more."""
+    entry_ids = bank.list_entry_ids(line.line_id)
+    if not entry_ids:
+        outcome = bank.find_outcome(line.line_id)
+        why = f": it is {outcome.outcome} ({outcome.reason[:200]})" if outcome is not None else ""
+        raise UsageError(
+            f"no entry posts the bank line of {line.posted_date}, {line.amount} {line.description[:60]!r}{why}",
+            remedy="cleared queue list shows what waits for a person.",
+        )
+    standing = (each for each in reversed(entry_ids) if books.get_entry(each).status != "voided")
+    return next(standing, entry_ids[0])
 
 
 def locate_entry(layout: Layout, entry: Entry) -> RecordPlace:
