@@ -27,6 +27,7 @@ from cleared.books.ledger.account_facts import AccountFacts, add_reconciled, fin
 from cleared.books.ledger.agreed_balances import AGREED
 from cleared.books.ledger.book_paths import begin_month, locate_books
 from cleared.books.ledger.chains import REVERSES
+from cleared.books.ledger.day_balances import DayBalances
 from cleared.books.ledger.entry import BY_FILES
 from cleared.books.ledger.staged_bank_lines import BankBook
 from cleared.books.ledger.stated_balances import list_stated_balances
@@ -150,9 +151,15 @@ def _read_facts(index: JournalIndex, bank: BankBook, account: BankAccount, *, is
 def _find_newest(
     index: JournalIndex, bank: BankBook, past: PastLines, account: BankAccount, *, is_shared: bool
 ) -> AccountFacts | None:
-    """What is known of the newest months of an account, so many as tell through which day it is complete. None where
-    only all months do."""
-    months = list(past.list_months(account.id))
+    """What is known of the newest months of an account, so many as tell through which day it is complete; nothing where
+    no balance of it is known. None where only all months tell."""
+    known, number = past.list_months(account.id), account.ledger_account
+    months = list(known)
+    says_files = any(each.has_balances for each in known.values()) or any(
+        record.closing_balance for record in bank.imports if record.account == account.id
+    )
+    if not says_files and (is_shared or not any(each.account == number for each in bank.list_agreed_balances())):
+        return AccountFacts(number, DayBalances(), has_lines=any(each.has_lines for each in known.values()))
     for span in _SPANS:
         if span < len(months):
             first = begin_month(months[-span])

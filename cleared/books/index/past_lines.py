@@ -56,6 +56,10 @@ class SpreadLine(NamedTuple):
 class PastMonth(Struct):
     """What is known of the lines of one bank account and month."""
 
+    has_lines: bool = False
+    """Whether there are any that were not released."""
+    has_balances: bool = False
+    """Whether one of these says the balance after it."""
     is_booked: bool = False
     """Whether an entry was ever matched to one of them."""
     waiting: Decimal = ZERO
@@ -217,15 +221,17 @@ class PastLines:
         open_parts: dict[bool, list[Decimal]] = {False: [], True: []}
         for line in check_deadline(lines.values()):
             pairs = tuple(pair for each in matched for pair in each.get(line.line_id, ()))
-            outcome = outcomes.get(line.line_id, ("",))[0]
-            posted = money.total([amount for _, amount in pairs])
-            if line.state != "posted" or (outcome == RELEASED and not posted):
+            if line.line_id in self._bank.released_line_ids:
+                continue
+            made.has_lines = True
+            made.has_balances |= line.balance_after is not None
+            if line.state != "posted":
                 continue
             made.is_booked |= bool(pairs)
-            is_ignored = outcome == "ignored"
+            is_ignored = outcomes.get(line.line_id, ("",))[0] == "ignored"
             if any(leg_id[:7] != month for leg_id, _ in pairs) or line.posted_date.isoformat()[:7] != month:
                 made.spread.append(SpreadLine(line.line_id, line.posted_date, line.amount, pairs, is_ignored))
-            elif posted != line.amount:
+            elif money.total([amount for _, amount in pairs]) != line.amount:
                 parts = tuple((line.posted_date, amount) for _, amount in pairs)
                 booked = BookedLine(line.line_id, line.posted_date, line.amount, parts, is_ignored)
                 open_parts[is_ignored].append(booked.find_open_part(line.posted_date))

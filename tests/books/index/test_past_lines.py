@@ -66,12 +66,13 @@ def compare_timing(ws: Workspace, chance: random.Random) -> None:
 
 
 def compare_status(ws: Workspace, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of the newest months, and of all."""
+    """Of the newest months, and of all months."""
     answers = []
-    for spans in ((1, 2, 3), ()):
-        monkeypatch.setattr(bank_standing, "_SPANS", spans)
-        (ws.root / ".cleared/books/completeness").unlink(missing_ok=True)
-        answers.append(ws.json("status")["accounts"])
+    for name, value in (("_SPANS", (1, 2, 3)), ("_find_newest", lambda *_, **__: None)):
+        with monkeypatch.context() as patched:
+            patched.setattr(bank_standing, name, value)
+            (ws.root / ".cleared/books/completeness").unlink(missing_ok=True)
+            answers.append(ws.json("status")["accounts"])
     assert answers[0] == answers[1]
 
 
@@ -122,3 +123,20 @@ def test_what_is_known_of_past_months_is_what_they_say(
             act(ws, month, chance)
             compare_timing(ws, chance)
         compare_status(ws, monkeypatch)
+
+
+def test_files_that_state_no_balance_are_known_to_state_none(ws: Workspace, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Until a person says one."""
+    for month in (1, 2, 3, 4):
+        ws.drop(f"{month}.csv", chase((f"{month:02d}/03/2024", "AWS EMEA", f"-{month}.00")))
+        ws.run("ingest")
+        compare_status(ws, monkeypatch)
+    [account] = ws.json("status")["accounts"]
+    assert (account["imported"], account["known"], account["through"]) == (True, False, None)
+    ws.ok("reconcile", str(BANK), "--date", "2024-02-20", "--balance", "-3.00")
+    compare_status(ws, monkeypatch)
+    assert ws.json("status")["accounts"][0]["through"] == "2024-02-20"
+    for month in (1, 2, 3, 4):
+        ws.ok("import", "undo", f"{month}.csv", "--despite", "a test")
+        compare_status(ws, monkeypatch)
+    assert ws.json("status")["accounts"][0]["imported"] is False
