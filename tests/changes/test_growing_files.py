@@ -100,7 +100,12 @@ def tell_month(number: int, opening: str = "1000.00") -> Told:
     return Told(lines=[*(list_rows(number - 1, 24) if number else []), *list_rows(number, 1)], opening=opening)
 
 
-@pytest.mark.parametrize("write", [write_chase, write_ofx])
+def write_bare(told: Told) -> str:
+    """A file that states no balance."""
+    return chase(*((f"{x.day[5:7]}/{x.day[8:]}/{x.day[:4]}", x.text, x.amount) for x in told.lines))
+
+
+@pytest.mark.parametrize("write", [write_chase, write_ofx, write_bare])
 def test_a_run_costs_what_it_did_before_others(
     ws: Workspace, read: list[int], monkeypatch: pytest.MonkeyPatch, write: Callable[[Told], str]
 ) -> None:
@@ -116,12 +121,13 @@ def test_a_run_costs_what_it_did_before_others(
         told = tell_month(number, f"{(cents - known) / 100:.2f}")
         cents += new
         monkeypatch.setenv("CLEARED_CLOCK", f"{2020 + number // 12}-{number % 12 + 1:02d}-28T20:00:00Z")
-        ws.drop(f"{number}.{'csv' if write is write_chase else 'ofx'}", write(told))
+        ws.drop(f"{number}.{'ofx' if write is write_ofx else 'csv'}", write(told))
         read.clear()
         ws.run("ingest")
         sizes.append(sum(read))
         read.clear()
-        assert ws.json("status")["accounts"][0]["through"] == told.lines[-1].day
+        through = told.lines[-1].day if write is not write_bare else None
+        assert ws.json("status")["accounts"][0]["through"] == through
         costs.append((sizes[-1], sum(read), written(ws, "HEAD") if number in (9, 19) else 0))
     for early, late in zip(costs[8:10], costs[18:20], strict=True):
         assert late[0] < early[0] * 1.3
