@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from array import array
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from datetime import date
 
 from cleared.base import money
@@ -29,8 +29,15 @@ from cleared.books.audit.judged_months import (
     read_matches,
 )
 from cleared.books.index.journal_index import MonthKey
-from cleared.books.ledger.agreed_balances import AgreementCheck, BankTiming, BookedLine
+from cleared.books.ledger.agreed_balances import (
+    AgreedBalance,
+    AgreementCheck,
+    BankTiming,
+    BookedLine,
+    read_agreed_balances,
+)
 from cleared.books.ledger.bank_lines import parse_outcomes
+from cleared.books.ledger.book_paths import BookPaths
 from cleared.books.ledger.closed_periods import check_closed_periods
 from cleared.books.ledger.day_balances import DayBalances
 from cleared.books.ledger.entry import entry_of_leg, parse_entry_id
@@ -207,7 +214,9 @@ class _BooksCheck:
 
     def _check_balances(self) -> Iterator[Violation]:
         """Whether closed periods are as they were closed, and the books still meet each balance that they once met."""
-        agreed = self._bank.list_agreed_balances()
+        recorded = read_agreed_balances(self._bank.source, self._bank.paths)
+        yield from _check_files(recorded, self._bank.paths)
+        agreed = [each for each in recorded if each.stands]
         if not agreed and self._books.periods.closed_through is None:
             return
         balances = self._kept.index.day_balances(since=date.min) if self._kept is not None else self._moved
@@ -234,6 +243,15 @@ class _BooksCheck:
     def _is_released(self, line_id: str, pairs: Pairs) -> bool:
         outcome = self._bank.find_outcome(line_id)
         return outcome is not None and outcome.outcome == RELEASED and not money.total([each for _, each in pairs])
+
+
+def _check_files(recorded: Iterable[AgreedBalance], paths: BookPaths) -> Iterator[Violation]:
+    """Whether each balance that the books agreed with is on record in the file of its month."""
+    for each in recorded:
+        own = paths.month_path(paths.reconciliations, each.day.isoformat()[:7])
+        if each.file not in (paths.reconciliations, own):
+            why = f"a balance of {each.account} on {each.day} is not in the file of its month, where runs look"
+            yield Violation("reconciled", why, "Restore the file (git log -- books).", Place(each.file))
 
 
 def _list_bank_files(bank: BankBook) -> dict[MonthKey, list[tuple[str, str]]]:

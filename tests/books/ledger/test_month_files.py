@@ -217,6 +217,21 @@ def test_a_balance_that_was_met_is_in_the_file_of_the_month_of_its_day(ws: Works
     ws.in_order()
 
 
+@pytest.mark.parametrize("state", ["met", "withdrawn"])
+def test_a_balance_in_the_file_of_another_month_is_refused(ws: Workspace, state: str) -> None:
+    """No run would look there, and ``check`` would take it for the last word."""
+    ws.ok("journal", "add", "2024-12-31", "Opening", "1010=1000.00", "3900=-1000.00")
+    ws.drop("a.csv", chase(("01/09/2025", "AWS EMEA", "-45.10", "954.90")))
+    ws.run("ingest")
+    january = ws.read("books/bank/reconciliations-2025-01.csv")
+    ws.put("books/bank/reconciliations-2025-03.csv", january.replace(",met,", f",{state},"))
+    ws.commit("books/bank")
+    ws.ok("accept", "HEAD", "--reason", "as before")
+    (told,) = ws("check", "--json").json["violations"]
+    assert told["message"] == "a balance of 1010 on 2025-01-09 is not in the file of its month, where runs look"
+    assert told["place"] == "books/bank/reconciliations-2025-03.csv"
+
+
 def test_balances_that_an_earlier_version_met_have_to_hold_and_may_be_withdrawn(ws: Workspace) -> None:
     ws.ok("journal", "add", "2024-12-31", "Opening", "1010=1000.00", "3900=-1000.00")
     ws.drop("a.csv", chase(("01/09/2025", "AWS EMEA", "-45.10", "954.90")))
