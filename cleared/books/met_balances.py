@@ -64,7 +64,8 @@ def stage_met_balances(context: Context, snapshot: Snapshot, *, stays_open: bool
 
 
 def _list_candidates(bank: BankBook, accounts: Mapping[str, int], now: str) -> Iterator[AgreedBalance]:
-    """The closing balances of the newest imports that stand, oldest first; of one account and day the newest file's."""
+    """The closing balances of the newest imports that stand, oldest first, those of one day as they were imported; of
+    one account and day the newest file's."""
     stated: dict[tuple[int, date], AgreedBalance] = {}
     for record in reversed(bank.imports):
         closing = record.read_closing() if record.account in accounts else None
@@ -74,7 +75,8 @@ def _list_candidates(bank: BankBook, accounts: Mapping[str, int], now: str) -> I
     days = [day for _, day in stated] or [date.max]
     on_record = read_agreed_balances(bank.source, bank.paths, min(days), max(days))
     known = {(each.account, each.day): each for each in [*on_record, *bank.new_agreed]}
-    for key, each in sorted(stated.items(), key=lambda item: item[0][1]):
+    as_imported = [*reversed(stated.items())]
+    for key, each in sorted(as_imported, key=lambda item: item[0][1]):
         before = known.get(key)
         if before is None or before.state == LAPSED or (before.state == MET and _is_news(before, each)):
             yield each

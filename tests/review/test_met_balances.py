@@ -75,6 +75,24 @@ def test_a_balance_is_met_beside_a_line_that_waits(ws: Workspace) -> None:
     assert ws("check").code == 1
 
 
+def test_of_two_accounts_and_one_day_the_balance_of_the_newer_import_is_looked_at(ws: Workspace) -> None:
+    """A dozen may be met late in one commit."""
+    accounts = "".join(
+        f"  - {{id: {name}, ledger_account: {number}, format: chase_checking, match: {{folder: {name}}}}}\n"
+        for name, number in (("a", 1010), ("b", 1020))
+    )
+    ws.put_config(f"business: {{name: Acme}}\nbank_accounts:\n{accounts}")
+    days = [("a", day) for day in range(1, 8)] + [("b", day) for day in range(1, 7)]
+    for name, day in days:
+        ws.drop(f"{name}/{day}.csv", chase((f"01/{day:02d}/2025", "COFFEE", "-1.00", f"{1000 - day}.00")))
+    ws.run("ingest")
+    assert list_met(ws) == []
+    ws.ok("journal", "add", "2024-12-31", "Opening", "1010=1000.00", "1020=1000.00", "3900=-2000.00")
+    met = [row.rpartition(" ")[2] for row in list_met(ws)]
+    assert len(met) == 12 and "b/1.csv" in met and "a/1.csv" not in met
+    ws.in_order()
+
+
 def test_a_balance_that_the_books_make_up_for_by_hand_is_not_met(ws: Workspace) -> None:
     """A line is void, and an entry by hand moves the same: the sum is the bank's, what is behind it is not."""
     ws.ok(*OPENING)
