@@ -24,7 +24,7 @@ from cleared.books.decisions.reconciling import iter_legs
 from cleared.books.index.journal_index import EntryFilter, JournalIndex, open_index
 from cleared.books.index.past_lines import PastLines
 from cleared.books.ledger.account_facts import AccountFacts, add_reconciled, find_completeness, read_account_facts
-from cleared.books.ledger.agreed_balances import AGREED
+from cleared.books.ledger.agreed_balances import AGREED, AgreedBalance
 from cleared.books.ledger.book_paths import begin_month, locate_books
 from cleared.books.ledger.chains import REVERSES
 from cleared.books.ledger.day_balances import DayBalances
@@ -68,12 +68,13 @@ def read_account_rows(host: Host, snapshot: Snapshot, bank: BankBook) -> list[di
     postings."""
 
     def make(index: JournalIndex) -> list[dict[str, Any]]:
-        past = PastLines(bank, host.layout.state_dir)
-        rows = []
+        past, rows = PastLines(bank, host.layout.state_dir), []
+        reconciled = {each.account: each for each in bank.list_agreed_balances() if each.state == AGREED}
         for account, is_shared in _list_accounts(host):
-            facts = _find_newest(index, bank, past, account, is_shared=is_shared)
+            last = reconciled.get(account.ledger_account)
+            facts = _find_newest(index, bank, past, account, is_shared=is_shared, is_reconciled=last is not None)
             facts = facts or _read_facts(index, bank, account, is_shared=is_shared)
-            rows.append(_describe_account(account, facts, bank, is_shared=is_shared))
+            rows.append(_describe_account(account, facts, last, is_shared=is_shared))
         return rows
 
     return _read_once(host, snapshot, _COMPLETENESS, _Kept[list[dict[str, Any]]], make)
@@ -149,17 +150,24 @@ def _read_facts(index: JournalIndex, bank: BankBook, account: BankAccount, *, is
 
 
 def _find_newest(
-    index: JournalIndex, bank: BankBook, past: PastLines, account: BankAccount, *, is_shared: bool
+    index: JournalIndex,
+    bank: BankBook,
+    past: PastLines,
+    account: BankAccount,
+    *,
+    is_shared: bool,
+    is_reconciled: bool,
 ) -> AccountFacts | None:
     """What is known of the newest months of an account, so many as tell through which day it is complete; nothing where
     no balance of it is known. None where only all months tell."""
-    known, number = past.list_months(account.id), account.ledger_account
+    known = past.list_months(account.id)
     months = list(known)
     says_files = any(each.has_balances for each in known.values()) or any(
         record.closing_balance for record in bank.imports if record.account == account.id
     )
-    if not says_files and (is_shared or not any(each.account == number for each in bank.list_agreed_balances())):
-        return AccountFacts(number, DayBalances(), has_lines=any(each.has_lines for each in known.values()))
+    if not says_files and (is_shared or not is_reconciled):
+        has_lines = any(each.has_lines for each in known.values())
+        return AccountFacts(account.ledger_account, DayBalances(), has_lines=has_lines)
     for span in _SPANS:
         if span < len(months):
             first = begin_month(months[-span])
@@ -193,11 +201,13 @@ def _read_since(
     return facts
 
 
-def _describe_account(account: BankAccount, facts: AccountFacts, bank: BankBook, *, is_shared: bool) -> dict[str, Any]:
+def _describe_account(
+    account: BankAccount, facts: AccountFacts, reconciled: AgreedBalance | None, *, is_shared: bool
+) -> dict[str, Any]:
+    """``reconciled``: the balance of the last day that a person compared."""
     number, found = account.ledger_account, find_completeness(facts)
     opening = facts.find_unbooked_opening() if found.through is None and not is_shared else None
     late = [entry.entry_id for _, entry in facts.list_openings()] if opening else []
-    agreed = [each for each in bank.list_agreed_balances() if each.account == number and each.state == AGREED]
     in_transit = facts.timing.list_in_transit(number, found.through) if found.through else []
     return {
         "account": account.id,
@@ -212,7 +222,7 @@ def _describe_account(account: BankAccount, facts: AccountFacts, bank: BankBook,
         "opening": {"date": opening.day.isoformat(), "balance": to_json(opening.amount), "instead_of": late}
         if opening
         else None,
-        "reconciled": {"date": agreed[-1].day.isoformat(), "by": agreed[-1].by} if agreed else None,
+        "reconciled": {"date": reconciled.day.isoformat(), "by": reconciled.by} if reconciled else None,
     }
 
 
