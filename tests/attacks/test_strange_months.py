@@ -47,6 +47,16 @@ def test_a_month_that_no_calendar_has_stops_nothing(quarter: Workspace, path: st
     quarter.in_order()
 
 
+def test_rows_of_the_first_day_that_there_is_are_read(ws: Workspace) -> None:
+    """Where the limits let them: before them no day holds an opening balance."""
+    ws.ok("config", "set", "limits.min_date", "0001-01-01")
+    ws.drop("first.csv", chase(("01/01/0001", "AWS EMEA", "-45.10", "954.90")))
+    ws.run("ingest")
+    for command in (("status",), ("check",), ("journal", "open"), ("reconcile", "1010", "--date", "2025-01-31")):
+        done = ws(*command)
+        assert done.code != 4 and "Traceback" not in done.out + done.err, done
+
+
 def test_a_match_with_no_leg_is_for_check_to_tell(quarter: Workspace) -> None:
     path = "books/bank/matches-2025-01.csv"
     text = quarter.read(path)

@@ -11,7 +11,7 @@ import hashlib
 import json
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from datetime import date, timedelta
+from datetime import date
 from decimal import Decimal
 from typing import Any, Final, Generic, NamedTuple, TypeVar
 
@@ -30,7 +30,7 @@ from cleared.books.ledger.chains import REVERSES
 from cleared.books.ledger.day_balances import DayBalances
 from cleared.books.ledger.entry import BY_FILES
 from cleared.books.ledger.staged_bank_lines import BankBook
-from cleared.books.ledger.stated_balances import list_stated_balances
+from cleared.books.ledger.stated_balances import find_day_before, list_stated_balances
 from cleared.changes.host import Host
 from cleared.git import Snapshot
 from cleared.workspace.sealed_files import SealedFiles, digest_sources
@@ -248,4 +248,4 @@ def _make_opening(
     if first > day:
         return Opening(account.id, day, balance - booked, evidence)
     evidence += f", {money.format_amount(balance)} on {day} with {money.format_amount(booked)} that was booked before"
-    return Opening(account.id, first - timedelta(days=1), balance - booked, evidence)
+    return Opening(account.id, find_day_before(first), balance - booked, evidence)

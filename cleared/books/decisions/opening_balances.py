@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
-from datetime import date, timedelta
+from datetime import date
 from decimal import Decimal
 from typing import Final
 
@@ -19,6 +19,7 @@ from cleared.books.ledger.chart import OPENING_BALANCES
 from cleared.books.ledger.corrections import make_leg
 from cleared.books.ledger.entry import MOVED_IN, OPENING, Entry
 from cleared.books.ledger.staged_bank_lines import BankBook
+from cleared.books.ledger.stated_balances import find_day_before
 from cleared.books.queries import open_committed_books
 from cleared.books.staged_books import books_of
 from cleared.changes.decisions.decision_context import Decision, DecisionContext, commit_decision, require_commit
@@ -122,7 +123,7 @@ def _refuse_where_opened(facts: AccountFacts, day: date) -> None:
     if first <= day:
         raise PolicyError(
             f"the first row of account {facts.account} is of {first}",
-            remedy=f"Say what it held before that: at the end of {first - timedelta(days=1)}, or of an earlier day.",
+            remedy=f"Say what it held before that: at the end of {find_day_before(first)}, or of an earlier day.",
         )
 
 

@@ -22,7 +22,12 @@ from cleared.books.ledger.chart import OPENING_BALANCES
 from cleared.books.ledger.day_balances import DayBalances
 from cleared.books.ledger.entry import ZERO, Entry
 from cleared.books.ledger.staged_bank_lines import NEAR_DAYS, BankBook
-from cleared.books.ledger.stated_balances import StatedBalance, find_stated_beginning, list_stated_balances
+from cleared.books.ledger.stated_balances import (
+    StatedBalance,
+    find_day_before,
+    find_stated_beginning,
+    list_stated_balances,
+)
 
 
 class BalanceBreak(Struct, frozen=True):
@@ -105,7 +110,7 @@ class AccountFacts(Struct):
         twins = money.total([amount for amount, entry in self.list_twins() if entry.date <= first.day])
         held = self.compare(first) - self.absent(first.day) + twins
         begins = min([begins, *(line.posted_date for line in self.unposted)])
-        return StatedBalance(begins - timedelta(days=1), held) if held else None
+        return StatedBalance(find_day_before(begins), held) if held else None
 
     def list_twins(self, *, of_posted: bool = False) -> list[tuple[Decimal, Entry]]:
         """What is booked by hand beside a line of the bank that looks like it, each with what it posts to the account.

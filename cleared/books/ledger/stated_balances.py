@@ -77,7 +77,12 @@ def find_stated_beginning(
     said = {record.opening_balance for record in records}
     if first is None or len(said) != 1 or "" in said or (has_foreign and any(map(_is_whole, records))):
         return None
-    return StatedBalance(first - timedelta(days=1), Decimal(said.pop()))
+    return StatedBalance(find_day_before(first), Decimal(said.pop()))
+
+
+def find_day_before(day: date) -> date:
+    """The day before; of the first day that there is, this day."""
+    return day - timedelta(days=min(1, (day - date.min).days))
 
 
 def _is_whole(record: ImportRecord) -> bool:
