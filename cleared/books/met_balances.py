@@ -68,8 +68,10 @@ def _list_candidates(bank: BankBook, accounts: Mapping[str, int], now: str) -> I
     one account and day the newest file's."""
     stated: dict[tuple[int, date], AgreedBalance] = {}
     for record in reversed(bank.imports):
+        if len(stated) == _MAX_STATED:
+            break
         closing = record.read_closing() if record.account in accounts else None
-        if closing is not None and len(stated) < _MAX_STATED:
+        if closing is not None:
             key = accounts[record.account], closing[0]
             stated.setdefault(key, AgreedBalance(*key, closing[1], record.name, now, MET))
     days = [day for _, day in stated] or [date.max]

@@ -110,12 +110,10 @@ class BankBook:
             lines = self.read_month(account, month).values()
             yield from lines if not released else (line for line in lines if line.line_id not in released)
 
-    def scan_account_lines(
-        self, account: str, *, with_released: bool = False, since: date = date.min
-    ) -> Iterable[BankLine]:
+    def scan_account_lines(self, account: str, *, since: date = date.min) -> Iterable[BankLine]:
         """The same for who needs each line once: nothing is kept. A line that a file has twice comes once. ``since``:
         only months from this day's on."""
-        released: set[str] = set() if with_released else self.released_line_ids
+        released = self.released_line_ids
         for month, path in self.list_month_files(account):
             if month < since.isoformat()[:7]:
                 continue
