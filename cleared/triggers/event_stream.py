@@ -129,7 +129,7 @@ def _events_of_commit(
     def make_event(name: str, payload: Any, key: str = "") -> RecordedEvent:
         return RecordedEvent(Event(EVENT.name, name, payload, f"{by}/{key or name}", depth), commit, by)
 
-    for event in _read_emitted_events(host, after, attestation):
+    for event in _read_emitted_events(after, attestation):
         if wanted(name := str(event["name"])):
             yield make_event(name, event["payload"], str(event["id"]).rpartition("/")[2])
     about = {"commit": commit, "run": trailers.get("Run"), "agent": trailers.get("Agent")}
@@ -152,7 +152,7 @@ def _events_of_commit(
                 yield make_event(IMPORT_NEW, {**about, "files": files})
 
 
-def _read_emitted_events(host: Host, after: Snapshot, attestation: Attestation) -> list[dict[str, Any]]:
+def _read_emitted_events(after: Snapshot, attestation: Attestation) -> list[dict[str, Any]]:
     """The events that were emitted, in order; of lines that were altered since, none."""
     emits = list(attestation.statement.get("emits") or ())
     if not emits:
