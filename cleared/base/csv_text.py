@@ -8,15 +8,12 @@ from __future__ import annotations
 
 import csv
 import io
-import re
 from collections.abc import Iterable, Iterator, Sequence
-
-_NEEDS_QUOTES = re.compile(r'[",\r\n]')
 
 
 def format_field(value: str) -> str:
     """One field as it is written: quoted only where it must be."""
-    if _NEEDS_QUOTES.search(value):
+    if '"' in value or "," in value or "\n" in value or "\r" in value:
         return '"' + value.replace('"', '""') + '"'
     return value
 
@@ -80,10 +77,13 @@ def read_records(
 
 def split_rows(data: bytes) -> list[bytes]:
     """The rows of a CSV or JSON-lines file, each with its line end; a quoted field may go over several lines."""
+    lines = data.splitlines(keepends=True)
+    if b'"' not in data:
+        return lines
     rows: list[bytes] = []
     row: list[bytes] = []
     quotes = 0
-    for line in data.splitlines(keepends=True):
+    for line in lines:
         row.append(line)
         quotes += line.count(b'"')
         if quotes % 2 == 0 or row[0].startswith(b"{"):

@@ -101,6 +101,8 @@ def decode(value: object, places: int) -> Decimal:
         raise ValueError(f"{number} is not a finite number")
     if number.adjusted() >= MAX_DIGITS:
         refuse_digits()
+    if number.same_quantum(quantum(places)):
+        return number
     exact = number.quantize(quantum(places), rounding=ROUND_HALF_EVEN, context=_EXACT)
     if exact != number:
         raise FinerThanCurrency(f"{str(number)[:60]} is finer than the currency's {places} decimal places")

@@ -12,7 +12,7 @@ import base64
 import binascii
 import hashlib
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Final, TypeVar
 
 BITS: Final = 4096
@@ -22,10 +22,20 @@ MASK: Final = (1 << BITS) - 1
 _DOMAIN: Final = b"cleared row 1\n"
 
 
-def hash_element(*parts: bytes) -> int:
-    """The number of one element, which these texts in their order make up."""
-    told = b"".join([b"%d:%b" % (len(part), part) for part in parts])
-    return int.from_bytes(hashlib.shake_256(_DOMAIN + told).digest(_BYTES), "big")
+Element = tuple[bytes, ...]
+"""Texts in their order."""
+
+
+def sum_elements(kind: bytes, counts: Mapping[Element, int]) -> int:
+    """The sum of elements, each as often as it is there. What all of them begin with is ``kind``, such as a file's
+    name."""
+    total, begin = 0, _DOMAIN + b"%d:%b" % (len(kind), kind)
+    for element, count in counts.items():
+        told = begin
+        for part in element:
+            told = b"%b%d:%b" % (told, len(part), part)
+        total += count * int.from_bytes(hashlib.shake_256(told).digest(_BYTES), "big")
+    return total
 
 
 def encode_sum(total: int) -> str:

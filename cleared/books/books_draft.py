@@ -73,6 +73,7 @@ class BooksDraft(StagedBooks):
             tuple(bank.new_outcomes.items()),
             len(bank.new_lines),
             len(bank.new_imports),
+            len(bank.new_undone),
             len(bank.processed_line_ids),
         )
 

@@ -107,6 +107,8 @@ def charge_entry(ctx: Context, amount: Decimal, accounts: Iterable[int]) -> None
     spent, bounds = books_of(ctx).spent, ctx.permissions.header_values
     spent.entries += 1
     spent.total = money.total([spent.total, amount])
+    if not bounds:
+        return
     entries, total, allowed = (bounds.get(key) for key in ("max_entries", "max_total", "accounts"))
     if entries is not None and spent.entries > entries:
         raise budget_error("max_entries", f"{spent.entries} entries", entries)

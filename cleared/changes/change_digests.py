@@ -25,7 +25,7 @@ from msgspec import Struct
 from cleared.base.common_ends import find_common_ends
 from cleared.base.csv_text import split_rows
 from cleared.base.file_source import MONTH_MARK
-from cleared.base.multiset_sum import find_moved, hash_element, mark_more
+from cleared.base.multiset_sum import Element, find_moved, mark_more, sum_elements
 from cleared.cards.queue_files import SUFFIX
 from cleared.domains.installed_domains import ManagedFiles, load_domains
 from cleared.domains.record_audit import NamedRow, RowKind
@@ -279,12 +279,8 @@ class CommittedRows:
         return next((kind for audit in self.audits if (kind := audit.find_row_kind(path)) is not None), None)
 
 
-Element = tuple[bytes, ...]
-"""A row, and the one before it where that counts."""
-
-
 class RowChanges(Struct, frozen=True):
-    """What a file gains and loses from one commit to another."""
+    """What a file gains and loses from one commit to another: rows, each with the one before it where that counts."""
 
     path: str
     gained: Counter[Element]
@@ -316,8 +312,7 @@ class CountedRows(Struct, frozen=True):
 def sum_rows(changes: RowChanges) -> int:
     """The sum of the rows that a file gains, less those that it loses."""
     name = changes.path.encode("utf-8", "surrogateescape")
-    signed = ((1, changes.gained), (-1, changes.lost))
-    return sum(sign * count * hash_element(name, *row) for sign, rows in signed for row, count in rows.items())
+    return sum_elements(name, changes.gained) - sum_elements(name, changes.lost)
 
 
 def _compare(path: str, old: bytes | None, new: bytes | None) -> RowChanges:
@@ -325,12 +320,10 @@ def _compare(path: str, old: bytes | None, new: bytes | None) -> RowChanges:
     # A row ends where the old ones do: no quoted field goes on behind them.
     is_whole = old.endswith(b"\n") and (not path.endswith(".csv") or old.count(b'"') % 2 == 0)
     if is_whole and new.startswith(old):
-        then: Counter[Element] = Counter()
-        now = _count(path, new, len(old))
-    else:
-        if old and new and find_subject_columns(path) is None:
-            old, new = _cut_common_rows(path, old, new)
-        then, now = _count(path, old), _count(path, new)
+        return RowChanges(path, _count(path, new, len(old)), Counter())
+    if old and new and find_subject_columns(path) is None:
+        old, new = _cut_common_rows(path, old, new)
+    then, now = _count(path, old), _count(path, new)
     return RowChanges(path, now - then, then - now)
 
 
@@ -343,7 +336,7 @@ def _count(path: str, data: bytes, start: int = 0) -> Counter[Element]:
         skipped = len(split_rows(data[:start])) if start else 1
         return Counter(paired[skipped:])
     rows = split_rows(data[start:])
-    return Counter((row,) for row in (rows if start or not path.endswith(".csv") else rows[1:]))
+    return Counter(zip(rows if start or not path.endswith(".csv") else rows[1:]))
 
 
 def _cut_common_rows(path: str, old: bytes | None, new: bytes | None) -> tuple[bytes, bytes]:

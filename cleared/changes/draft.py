@@ -20,7 +20,6 @@ from cleared.changes.commit_messages import CommitSubject
 from cleared.changes.host import Host
 from cleared.changes.line_worth import LineWorth
 from cleared.changes.record_sources import CommittedSource
-from cleared.changes.session import check_draft
 from cleared.domains.installed_domains import ManagedFiles
 from cleared.git import CommitHeader, LocalMove, Repository, Snapshot, Unfinished, commit_changes, start_packing_if_due
 from cleared.primitives.context import Context, taken_files
@@ -96,7 +95,7 @@ def prepare_commit(
 ) -> tuple[Draft, CommitHeader]:
     """Check the draft; all that its commit on this snapshot holds and says. ``waiting``: rows of the log that go before
     its own. Raises ``RecordsViolated``."""
-    check_draft(context)
+    context.host.check_draft()
     for part in context.parts.values():
         part.complete_draft(context, snapshot, stays_open=host.stays_open)
     host.report_step("checked")

@@ -178,23 +178,19 @@ def make_context(
 
 
 def _check_once(context: Context) -> Callable[[], None]:
-    """``check_draft`` as a function that does nothing where nothing was staged since it passed."""
+    """The check of the draft, which does nothing where nothing was staged since it passed. It raises
+    ``RecordsViolated`` with every violation of what the draft makes of the domains' records."""
     passed: list[object] = []
 
-    def checked() -> None:
+    def check_draft() -> None:
         key = [part.draft_key() for part in context.parts.values()]
         if passed != [key]:
-            check_draft(context)
+            violations = [violation for part in context.parts.values() for violation in part.find_violations()]
+            if violations:
+                raise RecordsViolated(violations)
             passed[:] = [key]
 
-    return checked
-
-
-def check_draft(context: Context) -> None:
-    """Raises ``RecordsViolated`` with every violation of what the draft makes of the domains' records."""
-    violations = [violation for part in context.parts.values() for violation in part.find_violations()]
-    if violations:
-        raise RecordsViolated(violations)
+    return check_draft
 
 
 def recent_commits(host: Host, limit: int, rev: str = "HEAD", *, proposed: bool = True) -> list[dict[str, Any]]:

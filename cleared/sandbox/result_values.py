@@ -257,7 +257,7 @@ def _measure_value(value: object, depth: int, measured: _Measured) -> tuple[int,
     entry = measured.get(id(value))
     if entry is None:
         # An instance of a script's own class arrives as a proxy with its attributes.
-        inner = getattr(value, "attributes", value)
+        inner = value if type(value) is dict else getattr(value, "attributes", value)
         if not isinstance(inner, _CONTAINERS):
             return 0, 0
         if depth > _ARGUMENT_DEPTH:

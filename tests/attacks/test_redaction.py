@@ -182,7 +182,8 @@ BEGINNINGS = (
 def test_no_output_takes_longer_than_its_length(part: str) -> None:
     """A program that prints what looks like the beginning of a secret again and again."""
     short, long = (seconds_for(part * (size // len(part))) for size in (20_000, 200_000))
-    assert long <= 40 * short, (short, long)  # by the square it would be a hundred times; a busy machine makes 10 into 17
+    # By the square it would be a hundred times; a busy machine makes 17 of 10.
+    assert long <= 40 * short, (short, long)
 
 
 @pytest.mark.parametrize("part", BEGINNINGS)

@@ -93,6 +93,8 @@ def describe_reused_ids(file: ImportFile, bank: BankBook) -> Callable[[BankLine]
                 known[line.bank_id, line.amount].append(line)
 
     def describe(line: BankLine) -> str | None:
+        if not known:
+            return None
         earlier = next((each for each in known.get((line.bank_id, line.amount), ()) if is_reused_id(line, each)), None)
         if earlier is None:
             return None
@@ -188,6 +190,8 @@ def refuse_late_file(shown: str, file: ImportFile, books: Books, bank: BankBook,
     """Raises ``PrimitiveError`` where more of the file's rows are late than a person would decide about one by one.
     ``opened``: the files that the run reads."""
     through = books.periods.closed_through
+    if through is None:
+        return
     late = [line for line in check_deadline(file.new) if describe_late_row(file, line, books, bank) is not None]
     if len(late) > MAX_LATE_ROWS:  # unless a file of another format has brought them before
         known = find_format_overlap(file, bank, opened).rows

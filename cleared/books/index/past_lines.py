@@ -135,14 +135,18 @@ class PastLines:
             lines += known.spread
             if month < first:
                 timing.add_open(account, begin_month(month), known.waiting, known.ignored)
+        begin = begin_month(first)
         for line in self._iter_recorded_lines(name, read_whole):
-            pairs = tuple(bank.list_matches(line.line_id))
-            is_booked |= bool(pairs)
-            months = [line.posted_date.isoformat()[:7], *(leg_id[:7] for leg_id, _ in pairs)]
-            is_over = max(months) < first and bank.posted_amount(line.line_id) == line.amount
-            if line.state == "posted" and min(months) <= last and not is_over:
+            matches = bank.list_matches(line.line_id)
+            is_booked |= bool(matches)
+            if line.state != "posted":
+                continue
+            is_old = line.posted_date < begin and all(leg_id < first for leg_id, _ in matches)
+            if is_old and bank.posted_amount(line.line_id) == line.amount:
+                continue
+            if min([line.posted_date.isoformat()[:7], *(leg_id[:7] for leg_id, _ in matches)]) <= last:
                 is_ignored = bank.is_ignored(line.line_id)
-                lines.append(SpreadLine(line.line_id, line.posted_date, line.amount, pairs, is_ignored))
+                lines.append(SpreadLine(line.line_id, line.posted_date, line.amount, tuple(matches), is_ignored))
         for line_id, posted_date, amount, pairs, is_ignored in lines:
             found = [(find_day(i) if first <= i[:7] <= last else _find_month(i), part) for i, part in pairs]
             parts = tuple((day, part) for day, part in found if day is not None)

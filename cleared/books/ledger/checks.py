@@ -30,10 +30,7 @@ _NO_AMENDMENTS: Final[Mapping[str, Mapping[str, str]]] = {}
 
 def check_draft(books: Books, bank: BankBook) -> list[Violation]:
     """Every violation of the nine invariants in base + draft, over the months the draft touches."""
-    key = books.draft_key()
-    if books.verdict is None or books.verdict[0] != key:
-        books.verdict = key, _check_journal(books)
-    return books.verdict[1] + _check_lines_accounted(bank) + check_staged_chains(books, bank)
+    return _check_journal(books) + _check_lines_accounted(bank) + check_staged_chains(books, bank)
 
 
 def _check_journal(books: Books) -> list[Violation]:
@@ -83,43 +80,29 @@ def _check_closed_accounts(books: Books) -> list[Violation]:
 
 def _check_new_entries(books: Books, after: JournalMonth) -> list[Violation]:
     violations = []
+    bounds, periods = books.bounds, books.periods
     base = books.committed_month(after.year, after.month).entries
     postable: dict[tuple[int, date], tuple[str, str] | None] = {}
     for number, entry in check_deadline(after.entries.items()):
         if number in base:
             continue
-        place = Place(after.file, after.lines.get(number))
-        if books.periods.is_closed(entry.date):
-            violations.append(
-                Violation(
-                    "period_open",
-                    f"{entry.date} lies in a period closed through {books.periods.closed_through}",
-                    f"Date it {books.periods.first_open(entry.date)} or later.",
-                    place,
-                    entry.entry_id,
-                )
-            )
-        if not books.bounds.min_date <= entry.date <= books.bounds.max_date:
-            violations.append(
-                Violation("month", f"{entry.date} is out of bounds", "Correct the date.", place, entry.entry_id)
-            )
-        for leg in entry.legs:
-            account_and_date = leg.account_id, entry.date
-            if account_and_date not in postable:
-                postable[account_and_date] = books.chart.why_not_postable(*account_and_date)
-            why = postable[account_and_date]
-            if why and books.chart.find_account(leg.account_id) is not None:
-                violations.append(Violation("account_exists", why[0], why[1], place, entry.entry_id))
-            if max(leg.debit, leg.credit) > books.bounds.max_amount:
-                violations.append(
-                    Violation(
-                        "exact",
-                        f"{max(leg.debit, leg.credit)} is larger than limits.max_amount",
-                        "Correct the amount, or raise the limit.",
-                        place,
-                        entry.entry_id,
-                    )
-                )
+        day, faults = entry.date, []
+        if periods.is_closed(day):
+            why = f"{day} lies in a period closed through {periods.closed_through}"
+            faults.append(("period_open", why, f"Date it {periods.first_open(day)} or later."))
+        if not bounds.min_date <= day <= bounds.max_date:
+            faults.append(("month", f"{day} is out of bounds", "Correct the date."))
+        for account, debit, credit in entry.legs:
+            if (account, day) not in postable:
+                postable[account, day] = books.chart.why_not_postable(account, day)
+            not_postable = postable[account, day]
+            if not_postable and books.chart.find_account(account) is not None:
+                faults.append(("account_exists", *not_postable))
+            if debit > bounds.max_amount or credit > bounds.max_amount:
+                why = f"{max(debit, credit)} is larger than limits.max_amount"
+                faults.append(("exact", why, "Correct the amount, or raise the limit."))
+        for fault in faults:
+            violations.append(Violation(*fault, Place(after.file, after.lines.get(number)), entry.entry_id))
     return violations
 
 

@@ -33,8 +33,7 @@ def check_staged_chains(books: Books, bank: BankBook) -> list[Violation]:
             seen.update(members)
             known = [each for i in members if (each := books.find_entry(i)) is not None]
             violations += _check_chain([chain_entry(each) for each in known])
-    for line_id in dict.fromkeys(line_id for line_id, _, _ in bank.new_matches):
-        matches = bank.list_matches(line_id)
+    for line_id, matches in bank.list_staged_matches():
         ids = bank.list_entry_ids(line_id) if len(matches) > 1 else []  # nearly every line has one
         resolved = bank.find_line(line_id) if len(ids) > 1 else None
         if resolved is not None:

@@ -205,6 +205,10 @@ class BankBook:
         self.posted_amount(line_id)
         return self._matched.get(line_id, [])
 
+    def list_staged_matches(self) -> Iterator[tuple[str, list[tuple[str, Decimal]]]]:
+        """The same of each line that the draft posts."""
+        return ((line_id, self._matched[line_id]) for line_id in dict.fromkeys(i for i, _, _ in self.new_matches))
+
     def _load_matches(self, line_id: str | None = None) -> None:
         """Read the committed matches of a line (None: all)."""
         for path in self._list_unread(self.paths.matches, line_id):
@@ -224,7 +228,9 @@ class BankBook:
 
     def list_entry_ids(self, line_id: str) -> list[str]:
         """The entries that were ever matched to the line, reversals too, oldest first; none for nearly every line."""
-        parts = [parse_entry_id(leg_id) for leg_id, _ in self.list_matches(line_id)]
+        if not (matches := self.list_matches(line_id)):
+            return []
+        parts = [parse_entry_id(leg_id) for leg_id, _ in matches]
         return list(dict.fromkeys(format_entry_id(*each[:3]) for each in parts if each is not None))
 
     def find_outcome(self, line_id: str) -> Outcome | None:

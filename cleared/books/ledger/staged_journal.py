@@ -35,7 +35,6 @@ from cleared.books.ledger.entry import (
 )
 from cleared.books.ledger.journal import JournalMonth, append_entries, parse_month, parse_month_once, set_columns
 from cleared.books.ledger.periods import Periods, parse_periods
-from cleared.domains.record_audit import Violation
 
 _UNKNOWN: Final = ("", "")
 _KINDS: Final = (OPENING, CLOSING)
@@ -61,8 +60,6 @@ class Books:
         self._periods: Periods | None = None
         self._chains: Chains | None = None
         self._changes: tuple[object, dict[str, bytes]] | None = None
-        self.verdict: tuple[object, list[Violation]] | None = None
-        """A draft's ``draft_key`` and violations, so that the commit does not repeat the checks of the script."""
         self._postable: dict[tuple[int, date], tuple[str, str] | None] = {}
         self._open_days: set[date] = set()
         """Days of which staging has shown that they are within bounds, and open."""

@@ -13,7 +13,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from cleared.base.errors import Place
-from cleared.base.multiset_sum import MASK, decode_sum, encode_sum
+from cleared.base.multiset_sum import MASK, Element, decode_sum, encode_sum
 from cleared.base.short_text import list_first
 from cleared.changes.attestation import SUM
 from cleared.changes.attested_sums import ACCEPTS, AttestedSums, describe_acceptance
@@ -21,7 +21,7 @@ from cleared.changes.audit.commit_naming import describe_commit, quote_rows
 from cleared.changes.audit.commit_origins import CommitOrigins, judge_history
 from cleared.changes.audit.own_commits import attests_all, is_carried_on
 from cleared.changes.audit.shared_edits import find_shared_doubt
-from cleared.changes.change_digests import CountedRows, Element
+from cleared.changes.change_digests import CountedRows
 from cleared.changes.decisions.signatures import find_signing_reviewer, read_parents
 from cleared.changes.host import Host
 from cleared.changes.line_worth import COUNTING, LineWorth

@@ -315,13 +315,14 @@ def _record_shape(hint: Any, where: str) -> Shape:
         faults: list[str] = []
         for key, v in value.items():
             field = fields.get(key)
-            try:
-                if field is None:
-                    faults.append(f"unknown key {str(key)[:60]!r} (known: {', '.join(fields)})")
-                else:
+            if field is not None:
+                try:
                     out[key] = field(v, env)
-            except ValueError as e:
-                faults += _fault_texts(key, e)
+                    continue
+                except ValueError as e:
+                    faults += _fault_texts(key, e)
+            else:
+                faults.append(f"unknown key {str(key)[:60]!r} (known: {', '.join(fields)})")
             if len(faults) >= MAX_FAULTS:
                 break
         faults += [f"the key {key!r} is missing" for key in required if key not in value]

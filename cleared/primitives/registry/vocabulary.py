@@ -10,6 +10,7 @@ import re
 from collections.abc import Callable, Mapping
 from datetime import date, datetime
 from decimal import Decimal
+from functools import lru_cache
 from typing import Annotated, Any, Final
 
 from msgspec import Struct, field
@@ -102,10 +103,16 @@ def _decode_weight(value: object, env: DecodingContext) -> Decimal:
 def _decode_confidence(value: object, env: DecodingContext) -> Decimal:
     if isinstance(value, bool) or not isinstance(value, Decimal | int | float):
         raise ValueError(f"a {type(value).__name__} is not a number from 0 to 1")
-    number = Decimal(repr(value)) if isinstance(value, float) else money.require_bounded(Decimal(value))
+    number = _read_float(value) if isinstance(value, float) else money.require_bounded(Decimal(value))
     if not number.is_finite() or not 0 <= number <= 1:
         raise ValueError(f"{number} does not lie between 0 and 1")
     return number
+
+
+@lru_cache(maxsize=100)
+def _read_float(value: float) -> Decimal:
+    """The number as it is written: a script has few confidences."""
+    return Decimal(repr(value))
 
 
 def _decode_account_id(value: object, env: DecodingContext) -> int:

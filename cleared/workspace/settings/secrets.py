@@ -51,28 +51,10 @@ _SHAPES: Final = re.compile(
     r"|(?<=://)[^\s/@:\"\\]{1,100}:[^\s/@\"\\]{3,200}(?=@)"
     rf"|{_KEY}"
 )
-_SHAPE_MARKS: Final = (
-    "sk-",
-    "k_live_",
-    "k_test_",
-    "ghp_",
-    "gho_",
-    "ghu_",
-    "ghs_",
-    "ghr_",
-    "github_pat_",
-    "glpat-",
-    "npm_",
-    "hf_",
-    "xox",
-    "SG.",
-    "AKIA",
-    "ASIA",
-    "AIza",
-    "eyJ",
-    "earer ",
-    "://",
-    "PRIVATE KEY",
+_PLAIN_MARKS: Final = ("sk-", "glpat-", "xox", "SG.", "AKIA", "ASIA", "AIza", "eyJ", "earer ", "://", "PRIVATE KEY")
+_UNDERSCORED_MARKS: Final = (
+    *("k_live_", "k_test_", "ghp_", "gho_", "ghu_", "ghs_", "ghr_", "github_pat_", "npm_", "hf_"),
+    *_PLAIN_MARKS,
 )
 """A text that holds none of these has none of the shapes, and to see that takes a tenth of the time."""
 _ASSIGNED: Final = re.compile(rf"(?i)((?:{SECRET_NAMES})[a-z0-9_]{{0,64}}+[\"']?\s*+[=:]\s*+[\"']?)([^\s\"',;]{{6,}})")
@@ -92,7 +74,7 @@ class Redactor(Struct, frozen=True):
         for secret in self.secrets:
             if secret in text:
                 text = text.replace(secret, REDACTED)
-        for mark in _SHAPE_MARKS:
+        for mark in _UNDERSCORED_MARKS if "_" in text else _PLAIN_MARKS:
             if mark in text:
                 return _SHAPES.sub(REDACTED, text)
         return text
