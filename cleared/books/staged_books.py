@@ -4,7 +4,7 @@ header allows.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from decimal import Decimal
 from typing import TYPE_CHECKING, cast
 
@@ -15,7 +15,7 @@ from cleared.base.file_source import FileSource
 from cleared.base.money import currency_exponent
 from cleared.books.importing.drop_folder import ImportSession
 from cleared.books.ledger.book_paths import locate_books
-from cleared.books.ledger.entry import Bounds
+from cleared.books.ledger.entry import Bounds, Entry
 from cleared.books.ledger.import_records import describe_imports, read_imports
 from cleared.books.ledger.staged_bank_lines import BankBook
 from cleared.books.ledger.staged_journal import Books
@@ -102,11 +102,11 @@ def list_header_keys() -> list[HeaderKey]:
     ]
 
 
-def charge_entry(ctx: Context, amount: Decimal, accounts: Iterable[int]) -> None:
+def charge_entry(ctx: Context, entry: Entry) -> None:
     """Count an entry that was staged. Raises ``PrimitiveError`` where it is one too many, or a cent."""
     spent, bounds = books_of(ctx).spent, ctx.permissions.header_values
     spent.entries += 1
-    spent.total = money.total([spent.total, amount])
+    spent.total = money.total([spent.total, entry.amount])
     if not bounds:
         return
     entries, total, allowed = (bounds.get(key) for key in ("max_entries", "max_total", "accounts"))
@@ -114,9 +114,9 @@ def charge_entry(ctx: Context, amount: Decimal, accounts: Iterable[int]) -> None
         raise budget_error("max_entries", f"{spent.entries} entries", entries)
     if total is not None and spent.total > total:
         raise budget_error("max_total", f"a total of {spent.total}", total)
-    outside = next((each for each in accounts if allowed is not None and each not in allowed), None)
-    if allowed is not None and outside is not None:
-        raise budget_error("accounts", f"account {outside}", ", ".join(map(str, allowed)))
+    for leg in entry.legs:
+        if allowed is not None and leg.account_id not in allowed:
+            raise budget_error("accounts", f"account {leg.account_id}", ", ".join(map(str, allowed)))
 
 
 def _describe_accounts(accounts: tuple[int, ...]) -> str:

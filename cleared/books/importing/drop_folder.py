@@ -249,13 +249,13 @@ class ImportSession:
                 file.duplicates.append((line.row, line.line_id, note))
             file.new = fresh
             currency = file.account.currency or self.config.business.currency
-            self._hold_rows(file, lambda line: describe_foreign_row(line, currency))
+            self._hold_rows(file, partial(describe_foreign_row, currency=currency))
             self._hold_rows(file, describe_reused_ids(file, self.bank))
             self._hold_corrections(file)
             self._compare_with_other_formats(file)
             begins = find_beginning(file, self.books)
-            self._hold_rows(file, lambda line: describe_early_row(line, begins))
-            self._hold_rows(file, lambda line: describe_late_row(file, line, self.books, self.bank))
+            self._hold_rows(file, partial(describe_early_row, begins=begins))
+            self._hold_rows(file, partial(describe_late_row, file, books=self.books, bank=self.bank))
             file_cards.stage_revisions(file, self.bank, self.past_lines, self._card_of(file))
             for line in [*file.new, *file.pending, *file.held]:
                 self.bank.new_lines[line.line_id] = (file.account.id, line)

@@ -35,6 +35,7 @@ from cleared.primitives.registry.vocabulary import (
 WRITE_GRANT: Final = "journal.write"
 READ_GRANT: Final = "journal.read"
 _CENT: Final = Decimal("0.01")
+_DOUBLE: Final = {"debit_account", "credit_account", "amount"}
 
 
 @primitive(effect=Effect.STAGE, grant=WRITE_GRANT)
@@ -133,7 +134,7 @@ def journal_add_many(ctx: Context, entries: list[EntrySpec]) -> list[EntryRef]:
 
 def _post_entry(ctx: Context, spec: EntrySpec, *, log: bool = True) -> EntryRef:
     """Post what was asked for. ``log``: with a row of its own in the agent log."""
-    double = [k for k in ("debit_account", "credit_account", "amount") if k in spec]
+    double = _DOUBLE & spec.keys()
     if ("lines" in spec) == bool(double) or (double and len(double) < 3):
         raise PrimitiveError(
             "give either lines, or debit_account, credit_account and amount",
@@ -143,7 +144,8 @@ def _post_entry(ctx: Context, spec: EntrySpec, *, log: bool = True) -> EntryRef:
     if "lines" in spec:
         legs, field = _read_legs(spec["lines"]), "lines"
     else:
-        legs, field = _make_two_legs(spec["debit_account"], spec["credit_account"], spec["amount"]), "amount"
+        amount, field = spec["amount"], "amount"
+        legs = [Leg(spec["debit_account"], amount, ZERO), Leg(spec["credit_account"], ZERO, amount)]
     day, status, tags = spec["date"], str(spec.get("status", "pending-review")), spec.get("tags")
     reference, draft = spec.get("reference") or "", books_of(ctx)
     try:
@@ -175,7 +177,7 @@ def _post_entry(ctx: Context, spec: EntrySpec, *, log: bool = True) -> EntryRef:
     except PrimitiveError as first:
         raise merge_faults([first, *_list_faults(ctx, day, legs, status, tags, field)]) from None
     if not duplicate:
-        charge_entry(ctx, entry.amount, [leg.account_id for leg in entry.legs])
+        charge_entry(ctx, entry)
     if both and not duplicate:
         two_person_rule.stage_confirmation_card(ctx, entry)
     draft.last_entry = LastEntry(None if duplicate else entry.entry_id, duplicate)
@@ -207,10 +209,6 @@ def _require_two_accounts(legs: Sequence[Leg], field: str) -> None:
             place=Place(field="credit_account"),
             remedy="An entry moves an amount from one account to another.",
         )
-
-
-def _make_two_legs(debit: int, credit: int, amount: Decimal) -> list[Leg]:
-    return [Leg(debit, amount, ZERO), Leg(credit, ZERO, amount)]
 
 
 def _read_legs(lines: Sequence[JournalLine]) -> list[Leg]:

@@ -25,7 +25,7 @@ def void_with_corrections(ctx: Context, entry_id: str, reason: str) -> EntryRef:
     reason = ctx.env.redactor.redact_text(reason)  # a person's, too
     voided = corrections.void_with_corrections(books_of(ctx).books, books_of(ctx).books.get_entry(entry_id), reason)
     for _, taken_back in voided:
-        charge_entry(ctx, taken_back.amount, [leg.account_id for leg in taken_back.legs])
+        charge_entry(ctx, taken_back)
     original, reversal = voided[-1]
     freed = unmatch_entries(books_of(ctx).bank, [(original, reversal)], reason)
     ctx.log_action(

@@ -315,16 +315,13 @@ def _record_shape(hint: Any, where: str) -> Shape:
         faults: list[str] = []
         for key, v in value.items():
             field = fields.get(key)
-            if field is not None:
-                try:
+            try:
+                if field is not None:
                     out[key] = field(v, env)
-                    continue
-                except ValueError as e:
-                    faults += _fault_texts(key, e)
-            else:
-                faults.append(f"unknown key {str(key)[:60]!r} (known: {', '.join(fields)})")
-            if len(faults) >= MAX_FAULTS:
-                break
+                else:
+                    faults.append(f"unknown key {str(key)[:60]!r} (known: {', '.join(fields)})")
+            except ValueError as e:
+                faults += _fault_texts(key, e)
         faults += [f"the key {key!r} is missing" for key in required if key not in value]
         if faults:
             raise _Faults(faults[:MAX_FAULTS])
