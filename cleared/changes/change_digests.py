@@ -318,7 +318,7 @@ def sum_rows(changes: RowChanges) -> int:
 def _compare(path: str, old: bytes | None, new: bytes | None) -> RowChanges:
     old, new = old or b"", new or b""
     # A row ends where the old ones do: no quoted field goes on behind them.
-    is_whole = old.endswith(b"\n") and (not path.endswith(".csv") or old.count(b'"') % 2 == 0)
+    is_whole = not old or (old.endswith(b"\n") and (not path.endswith(".csv") or old.count(b'"') % 2 == 0))
     if is_whole and new.startswith(old):
         return RowChanges(path, _count(path, new, len(old)), Counter())
     if old and new and find_subject_columns(path) is None:

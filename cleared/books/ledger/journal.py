@@ -138,6 +138,7 @@ class _MonthReader:
         self.pattern = amount_pattern(places)
         self.current: int | None = None
         self.id = ""
+        self.month_text = f"{month.year:04d}-{month.month:02d}"
         self.accounts: dict[str, int] = {}
         self.amounts: dict[str, Decimal] = {}
         self.first: list[str] = []
@@ -145,6 +146,8 @@ class _MonthReader:
         self.legs: list[Leg] = []
         self.dates: dict[str, date | None] = {}
         self.expected = len(month.entries) + 1
+        """The number of the entry that is to come, and below the name of its first leg."""
+        self.next_leg = f"{self.month_text}-{self.expected:03d}a"
 
     def add_fault(
         self, check: str, message: str, line: int, entry: str | None = None, column: str | None = None
@@ -158,6 +161,10 @@ class _MonthReader:
         if self.current is not None and row[1] == self.first[1] and row[0] == self.id + leg_suffix(len(self.legs)):
             self.legs.append(self.read_leg(line, row, self.id))  # the usual next leg: nothing else can be wrong with it
             return
+        if row[0] == self.next_leg and self.month.year and not self.month.damage:  # nor with the usual first one
+            self.begin_entry(self.expected, row[0][:-1], line, row)
+            self.legs.append(self.read_leg(line, row, self.id))
+            return
         parts = parse_entry_id(row[0])
         if parts is None or not parts[3]:
             self.add_fault("ids", f"{row[0]!r} is not a leg id such as 2025-01-001a", line, column="entry_id")
@@ -168,20 +175,18 @@ class _MonthReader:
             self.add_fault("month", f"{row[0]} belongs to another month's file", line, entry_id, "entry_id")
             return
         if number != self.current:
-            self.finish_entry()
-            self.current, self.first, self.first_line, self.legs = number, row, line, []
-            self.id = entry_id
+            expected = self.expected
+            self.begin_entry(number, entry_id, line, row)
             if number in self.month.entries:
                 self.add_fault("ids", f"the id {entry_id} is used twice", line, entry_id, "entry_id")
-            elif number != self.expected:
+            elif number != expected:
                 self.add_fault(
                     "ids",
-                    f"ids are not contiguous: {entry_id} where {self.expected:03d} should stand",
+                    f"ids are not contiguous: {entry_id} where {expected:03d} should stand",
                     line,
                     entry_id,
                     "entry_id",
                 )
-            self.expected = number + 1
         elif row[1] != self.first[1]:
             self.add_fault("month", f"the legs of {entry_id} have different dates", line, entry_id, "date")
         if suffix != leg_suffix(len(self.legs)):
@@ -193,6 +198,13 @@ class _MonthReader:
                 "entry_id",
             )
         self.legs.append(self.read_leg(line, row, entry_id))
+
+    def begin_entry(self, number: int, entry_id: str, line: int, row: list[str]) -> None:
+        self.finish_entry()
+        self.current, self.first, self.first_line, self.legs = number, row, line, []
+        self.id = entry_id
+        self.expected = number + 1
+        self.next_leg = f"{self.month_text}-{self.expected:03d}a"
 
     def read_leg(self, line: int, row: list[str], entry_id: str) -> Leg:
         account = self.accounts.get(row[2], 0)
@@ -240,7 +252,7 @@ class _MonthReader:
         if day is None:
             self.add_fault("month", f"{row[1]!r} is not a date (YYYY-MM-DD)", line, entry_id, "date")
             day = date(self.month.year, self.month.month, 1)
-        elif (day.year, day.month) != (self.month.year, self.month.month):
+        elif not row[1].startswith(self.month_text):
             self.add_fault("month", f"the date {day} lies outside the file's month", line, entry_id, "date")
         if row[9] not in STATUSES:
             self.add_fault("format", f"{row[9]!r} is not a status ({', '.join(STATUSES)})", line, entry_id, "status")
