@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import hashlib
 import re
+import sys
 import unicodedata
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
@@ -177,7 +178,7 @@ def make_bank_line(row: BankRow, occurrence: int, line_id: str, file_sha256: str
         row.row,
         occurrence,
         "",
-        row.type,
+        sys.intern(str(row.type)),  # a file has few, and each row its own copy
     )
 
 

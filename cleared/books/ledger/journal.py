@@ -213,16 +213,17 @@ class _MonthReader:
                 account = self.accounts[row[2]] = int(row[2])
             else:
                 self.add_fault("account_exists", f"{row[2]!r} is not an account number", line, entry_id, "account_id")
-        debit = self.read_amount(row[4], line, entry_id, "debit") if row[4] else ZERO
-        credit = self.read_amount(row[5], line, entry_id, "credit") if row[5] else ZERO
+        known, debit, credit = self.amounts, ZERO, ZERO
+        if row[4]:
+            debit = known.get(row[4]) or self.read_amount(row[4], line, entry_id, "debit")
+        if row[5]:
+            credit = known.get(row[5]) or self.read_amount(row[5], line, entry_id, "credit")
         if (row[4] == "") == (row[5] == ""):
             which = "neither debit nor credit" if row[4] == "" else "both a debit and a credit"
             self.add_fault("one_side", f"leg {row[0]} has {which}", line, entry_id)
         return Leg(account, debit, credit)
 
     def read_amount(self, text: str, line: int, entry_id: str, column: str) -> Decimal:
-        if (known := self.amounts.get(text)) is not None:
-            return known
         if not self.pattern.fullmatch(text):
             self.add_fault(
                 "exact", f"{text!r} is not an amount with {self.places} decimal places", line, entry_id, column
@@ -248,7 +249,7 @@ class _MonthReader:
             return
         row, line, number, entry_id = self.first, self.first_line, self.current, self.id
         self.current = None
-        day = self.read_date(row[1])
+        day = self.dates.get(row[1]) or self.read_date(row[1])
         if day is None:
             self.add_fault("month", f"{row[1]!r} is not a date (YYYY-MM-DD)", line, entry_id, "date")
             day = date(self.month.year, self.month.month, 1)

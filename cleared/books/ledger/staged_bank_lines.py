@@ -325,8 +325,8 @@ class BankBook:
                 if amount == line.amount and amount.same_quantum(line.amount):  # one number in memory
                     amount = line.amount
                 self.stage_match(line.line_id, entry.entry_id + leg_suffix(i), amount)
-        if self.posted_amount(line.line_id) == line.amount:
-            self.new_outcomes.pop(line.line_id, None)
+        if line.line_id in self.new_outcomes and self.posted_amount(line.line_id) == line.amount:
+            del self.new_outcomes[line.line_id]
 
     def stage_match(self, line_id: str, leg_id: str, amount: Decimal) -> None:
         before = self.posted_amount(line_id)
