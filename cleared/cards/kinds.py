@@ -85,7 +85,7 @@ DUPLICATE_FILE: Final = CardKind(
     "duplicate_file",
     "Rows that came before",
     "came before",
-    "A file, or rows of it, came before.",
+    "A file came before, or rows of it of which the bank does not say that they are the same.",
     "",
     answers=SEEN,
 )

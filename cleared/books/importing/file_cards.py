@@ -17,6 +17,7 @@ from cleared.books.card_kinds import BALANCE_GAP, LINE, NEAR_MATCH, REVISION
 from cleared.books.importing.bank_file import ImportFile, find_balance_gaps, find_statement_gaps
 from cleared.books.index.past_lines import PastLines
 from cleared.books.ledger.bank_lines import COUNTS_INSTEAD, BankLine
+from cleared.books.ledger.bank_row import BankRow
 from cleared.books.ledger.import_records import ImportRecord
 from cleared.books.ledger.staged_bank_lines import BankBook
 from cleared.cards.kinds import DUPLICATE_FILE
@@ -30,10 +31,15 @@ AFTER_UNDO: Final = "posted anew: the import that had brought the line was undon
 
 
 def stage_overlap(file: ImportFile, before: list[ImportRecord], bank: BankBook, card: StageCard) -> None:
-    """Rows that came before and were left out: a card for the file."""
+    """Rows that came before and were left out: a card for the file, unless the bank says itself of each row that it is
+    the same. Who downloads files that overlap is not asked about each."""
     if not file.duplicates:
         return
+    by_number = {row.row: row for row in file.rows}
+    doubted = (d for d in file.duplicates if not _is_surely_known(by_number[d[0]], bank.find_line(d[1]), d[2]))
     same = next((r for r in before if r.file_sha256 == file.sha256), None)
+    if same is None and next(doubted, None) is None:
+        return
     doubtful = [d for d in file.duplicates if d[2] not in ("", AS_OTHER_FORMAT)]
     if same:
         title = f"{file.name} is the same file as {same.name}, imported {same.imported_at[:10]}"
@@ -62,6 +68,14 @@ def stage_overlap(file: ImportFile, before: list[ImportRecord], bank: BankBook, 
         rows=rows,
         omitted=len(file.duplicates),
     )
+
+
+def _is_surely_known(row: BankRow, earlier: tuple[str, BankLine] | None, note: str) -> bool:
+    """Whether a row that is left out has the day of the earlier line, and its id of the bank or its balance."""
+    if note or earlier is None or row.posted_date != earlier[1].posted_date:
+        return False
+    has_its_balance = row.balance is not None and row.balance == earlier[1].balance_after
+    return has_its_balance or (row.bank_id != "" and row.bank_id == earlier[1].bank_id)
 
 
 def describe_repeat(earlier: BankLine, balance: Decimal | None) -> str:

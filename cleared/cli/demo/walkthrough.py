@@ -23,7 +23,7 @@ from cleared.base.terminal import count_noun, print_table
 from cleared.books.card_kinds import ENTRY
 from cleared.books.ledger.staged_journal import Books
 from cleared.books.queries import open_committed_books
-from cleared.cards.kinds import DUPLICATE_FILE, INTRODUCTION, kind_named
+from cleared.cards.kinds import INTRODUCTION, kind_named
 from cleared.changes.audit.record_violations import describe_violations
 from cleared.changes.decisions.shown_cards import expecting
 from cleared.changes.host import Host
@@ -167,9 +167,10 @@ def _run_data(result: RunResult) -> dict[str, Any]:
 
 def _books_data(host: Host, files: dict[str, bytes]) -> dict[str, Any]:
     """Per month and per account, and whether the bank's own last balance is the books'."""
-    with open_committed_books(host) as (_, _snapshot, books, _bank):
+    with open_committed_books(host) as (_, _snapshot, books, bank):
         trial = books.trial_balance()
         return {
+            "known_rows": sum(record.rows - record.new for record in bank.imports),
             "months": [_month_data(books, *key) for key in books.list_months()],
             "accounts": [
                 {
@@ -294,6 +295,8 @@ class _WalkthroughPrinter:
             f"{result['imported']} transactions posted in {ran['duration_ms'] / 1000:.2f} s: "
             f"{result['confirmed']} confirmed by the vendor table, {result['review']} for a person"
         )
+        known = count_noun(self.story["known_rows"], "row")
+        self.print_line(f"The overlap was noticed: {known} came before and were left out.")
         self.print_line(f"one commit: {ran['commits'][0][:10]} {ran['message']}")
 
     def print_months(self) -> None:
@@ -330,9 +333,6 @@ class _WalkthroughPrinter:
         self.print_line(INTRODUCTION)
         rows = [(c["id"], c["kind"], c["title"]) for c in queue["first"]]
         print_table(["card", "kind", "title"], rows, wrap=["title"], empty="")
-        for card in queue["first"]:
-            if card["kind"] == DUPLICATE_FILE.name:
-                self.print_line(f"The overlap was noticed: {card['title']}.")
         if decision:
             self.print_line(f"Decided already: {decision['entry_id']} ({decision['title']})")
             self.print_line(

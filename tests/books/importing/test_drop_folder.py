@@ -23,7 +23,7 @@ from harness import (
     refused,
     unchanged,
 )
-from statement_files import LINES, MONTH, write_ofx
+from statement_files import LINES, MONTH, Line, Told, write_ofx
 
 from cleared.changes.workspace_opening import open_workspace
 from cleared.gate.manual_runs import run_now
@@ -168,6 +168,40 @@ def test_b8_dedupe_of_overlapping_files(ws: Workspace) -> None:
     lines = {r.split(",")[0] for r in ws.read("books/bank/checking/2025-01.csv").splitlines()[1:]}
     assert len(lines) == 14 and {d.split(",")[2] for d in duplicates} <= lines
     ws.in_order()
+
+
+@pytest.mark.parametrize(
+    ("balance_there", "balance_again", "asked"),
+    [("996.00", "996.00", 0), ("996.00", "", 1), ("", "", 1), ("996.00", "995.00", 1)],
+)
+def test_b8_nobody_is_asked_about_rows_that_have_their_balance(
+    ws: Workspace, balance_there: str, balance_again: str, asked: int
+) -> None:
+    """B8: who downloads files that overlap is asked only where a row that is left out may be another one."""
+    ws.drop("a.csv", chase(("01/03/2025", "GITHUB *PRO", "-4.00", balance_there)))
+    ws.run("ingest")
+    rows = ("01/03/2025", "GITHUB *PRO", "-4.00", balance_again), ("01/04/2025", "SHOES", "-5.00", "991.00")
+    ws.drop("b.csv", chase(*rows))
+    ws.run("ingest")
+    assert balance(ws, 1010) == "-9.00"
+    assert len([card for card in ws.cards() if card["kind"] == "duplicate_file"]) == asked
+    assert "b.csv: 1 new, 1 known" in ws.read("logs/agent-log-2025-02.csv")
+    assert len(ws.read("books/bank/duplicates-2025-02.csv").splitlines()) == 2
+
+
+@pytest.mark.parametrize(("id_again", "day_again", "asked"), [("1", "03", 0), ("1", "04", 1)])
+def test_b8_nobody_is_asked_about_rows_that_have_their_id(
+    ws: Workspace, id_again: str, day_again: str, asked: int
+) -> None:
+    """B8: of the same day; a bank that moves a row to another day may mean another one."""
+    ws.put_config(ws.read("config.yaml").replace("    format: chase_checking\n", ""))
+    first, more = Line("2025-01-03", "-4.00", "GITHUB", "1"), Line("2025-01-05", "-5.00", "SHOES", "2")
+    ws.drop("a.ofx", write_ofx(Told(lines=(first,))))
+    ws.run("ingest")
+    ws.drop("b.ofx", write_ofx(Told(lines=(Line(f"2025-01-{day_again}", "-4.00", "GITHUB", id_again), more))))
+    ws.run("ingest")
+    assert balance(ws, 1010) == "-9.00"
+    assert len([card for card in ws.cards() if card["kind"] == "duplicate_file"]) == asked
 
 
 def test_b8_two_overlapping_files_in_one_run(ws: Workspace) -> None:
