@@ -118,12 +118,12 @@ class KnownCards(Mapping[str, Card]):
         self._new: list[Event] = [event for path in new for event in _read_file_once(source.read(path) or b"", path)]
         self._lines: dict[str, list[Event]] = {}
         """Of each card that is not settled in the summary alone."""
+        self.read = ReadCards(self._summary, self._new, self._lines)
         known = self._follow(before) if before is not None else None
         if known is None:
-            self._lines = {}
             for event in (*(event for _, event in self._summary.others), *self._new):
                 self._lines.setdefault(str(event["id"]), []).append(event)
-        self.read = known or ReadCards(self._summary, self._new, self._lines)
+        self.read = known or self.read
 
     # -- what is asked --------------------------------------------------------------------------------------------
 
@@ -155,7 +155,8 @@ class KnownCards(Mapping[str, Card]):
         if not kinds:
             return [card for card in self._live.values() if card.status == "open"]
         named = [each for each, events in self._lines.items() if any(event.get("kind") in kinds for event in events)]
-        return [card for card in self._make_live(named).values() if card.status == "open" and card.kind in kinds]
+        chosen = sorted(self._make_live(named).values(), key=place_in_queue)
+        return [card for card in chosen if card.status == "open" and card.kind in kinds]
 
     def list_kind(self, kind: str) -> list[Card]:
         """All cards of a kind."""
@@ -221,7 +222,10 @@ class KnownCards(Mapping[str, Card]):
         return ReadCards(self._summary, self._new, lines, _exchange_cards(before.cards, made))
 
     def _make_live(self, ids: Iterable[str]) -> dict[str, Card]:
-        """Of these cards those that are not in the summary as settled."""
+        """Of these cards those that are not in the summary as settled. Once all were made it gives the very same, so
+        that what was found out about a card holds."""
+        if (cards := self.read.cards) is not None:
+            return {each: cards[each] for each in ids if each in cards}
         events = CardEvents()
         for card_id in ids:
             if self._summary.find_line(card_id) is None:

@@ -151,12 +151,12 @@ def find_unopened_cards(host: Host, repo: Repository, snapshot: Snapshot, cards:
         with _open_index(host, repo, snapshot, counting) as db:
             opened = set(db.execute(query, (json.dumps([card.id for card in asked]),)))
         unopened = [card for card in asked if (card.id, attestation.opening_digest(card)) not in opened]
-    if host.reads_again and (asked or len(vouched) > _MAX_VOUCHED):
+    if asked or len(vouched) > _MAX_VOUCHED:
         doubtful = {id(card) for card in unopened}
         found = {card.id: card for card in (*cards, *asked) if id(card) not in doubtful}
-        if len(vouched) + len(asked) <= _MAX_VOUCHED:
-            found = {**vouched, **found}
-        _vouched.keep(host.root, _Vouched(snapshot.commit or "", counting, found))
+        vouched = {**vouched, **found} if len(vouched) + len(asked) <= _MAX_VOUCHED else found
+    if host.reads_again:  # of this commit, so that the next one is near it
+        _vouched.keep(host.root, _Vouched(snapshot.commit or "", counting, vouched))
     return unopened
 
 

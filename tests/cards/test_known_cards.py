@@ -11,7 +11,7 @@ import pytest
 from cleared.base.errors import WorkspaceError
 from cleared.cards.card import Card, card_id
 from cleared.cards.card_events import render_open
-from cleared.cards.known_cards import KnownCards
+from cleared.cards.known_cards import KnownCards, ReadCards
 from cleared.cards.queue_files import (
     load_cards,
     render_agree,
@@ -47,9 +47,9 @@ def state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path / "books" / ".cleared"
 
 
-def known(state: Path, source: Source, version: bytes = b"1") -> KnownCards:
+def known(state: Path, source: Source, version: bytes = b"1", before: ReadCards | None = None) -> KnownCards:
     blobs = {path: blob_id(data, "sha1") for path, data in source.files.items()}
-    return KnownCards(source, QUEUE, blobs, SealedFiles(state, version), keeps=True)
+    return KnownCards(source, QUEUE, blobs, SealedFiles(state, version), keeps=True, before=before)
 
 
 def some_lines(chance: random.Random, count: int) -> list[str]:
@@ -95,7 +95,9 @@ def test_it_is_what_reading_all_gives(state: Path, seed: int) -> None:
             path = chance.choice(sorted(source.files))
             source.files[path] += render_skip(card_id("entry", "1"), "2025-02-01T00:00:00Z", "bob").encode()
         every, cards = load_cards(source, QUEUE), known(state, source)
+        assert cards.list_open("entry") == [c for c in every.values() if (c.status, c.kind) == ("open", "entry")]
         assert cards.list_open() == [card for card in every.values() if card.status == "open"]
+        assert cards.list_open("entry") == [c for c in every.values() if (c.status, c.kind) == ("open", "entry")]
         assert len(cards) == len(every)
         for name, card in every.items():
             assert name in cards
@@ -140,3 +142,16 @@ def test_what_is_kept_holds_for_these_files_alone(state: Path) -> None:
     source.files[f"{QUEUE}/2025-02.jsonl"] += b"{damaged\n"
     with pytest.raises(WorkspaceError, match="not readable"):
         known(state, source)
+
+
+def test_a_card_stays_the_same_one_while_its_lines_do(state: Path) -> None:
+    cards = [Card(card_id("entry", str(n)), "entry", "t", "2025-01-01T00:00:00Z") for n in range(3)]
+    source = Source({f"{QUEUE}/2025-01.jsonl": "".join(map(render_open, cards)).encode()})
+    before = known(state, source)
+    listed = before.list_open()
+    source.files[f"{QUEUE}/2025-01.jsonl"] += render_resolve(cards[0].id, "t", "me", "approve").encode()
+    after = known(state, source, before=before.read)
+    assert after[cards[0].id].status == "resolved"
+    assert after[cards[1].id] is listed[1]
+    assert after.find(cards[1].id)[0] is listed[1]
+    assert after.list_open("entry")[0] is listed[1]
