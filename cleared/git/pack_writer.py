@@ -21,6 +21,11 @@ _KIND_NUMBERS: Final = {kind.encode("ascii"): number for number, kind in KINDS.i
 _MOST_OFFSET: Final = LARGE_OFFSET - 1
 """What four bytes hold beside the bit which says that the offset stands among those of eight."""
 
+_SMALL: Final = 1 << 12
+_SMALL_PACKER: Final = (12, 5)
+"""Window and memory for content of at most so many bytes, such as trees: the usual ones take a quarter of a megabyte
+for each object."""
+
 _Place = tuple[bytes, int, int]
 """An object's id, the CRC-32 of its entry, and where that begins."""
 
@@ -38,7 +43,8 @@ def write_pack(file: IO[bytes], objects: Mapping[str, tuple[bytes, bytes]], hash
     put(b"PACK" + struct.pack(">II", 2, len(objects)))
     places: list[_Place] = []
     for oid, (kind, content) in objects.items():
-        begin, crc, packer = at, 0, zlib.compressobj(1)
+        begin, crc = at, 0
+        packer = zlib.compressobj(1, zlib.DEFLATED, *(_SMALL_PACKER if len(content) <= _SMALL else ()))
         for part in (_encode_header(_KIND_NUMBERS[kind], len(content)), packer.compress(content), packer.flush()):
             crc = zlib.crc32(part, crc)
             put(part)
