@@ -32,6 +32,8 @@ _AT_ONCE: Final = 8
 """How many files are made durable at the same time."""
 _SLOW_SECONDS: Final = 0.0005
 """What makes one durable in less than this is not worth a thread for the next one."""
+_last_seconds: Final = [0.0]
+"""How long the last one took."""
 _KINDS = (
     (stat.S_ISDIR, "a directory"),
     (stat.S_ISLNK, "a symbolic link"),
@@ -364,7 +366,7 @@ def sync_files(paths: Sequence[Path]) -> None:
     than it saves.
     """
     waiting = iter(paths)  # shared: each takes the next one
-    failed: list[OSError] = []
+    failed, helpers = list[OSError](), list[threading.Thread]()
 
     def sync_next() -> None:
         try:
@@ -374,26 +376,25 @@ def sync_files(paths: Sequence[Path]) -> None:
             failed.append(error)
 
     clock = SystemClock()
-    for count, path in enumerate(waiting, 1):
-        began = clock.monotonic()
-        _sync_file(path)
-        if clock.monotonic() - began > _SLOW_SECONDS:
-            helpers = [threading.Thread(target=sync_next) for _ in range(min(len(paths) - count, _AT_ONCE) - 1)]
-            for helper in helpers:
-                helper.start()
-            try:
-                sync_next()
-            finally:
+    try:
+        for count, path in enumerate(waiting):
+            if not helpers and _last_seconds[0] > _SLOW_SECONDS:
+                helpers = [threading.Thread(target=sync_next) for _ in range(min(len(paths) - count, _AT_ONCE) - 1)]
                 for helper in helpers:
-                    helper.join()
+                    helper.start()
+            began = clock.monotonic()
+            _sync_file(path)
+            _last_seconds[0] = clock.monotonic() - began
+    finally:
+        for helper in helpers:
+            helper.join()
     if failed:
         raise failed[0]
 
 
 def _sync_file(path: Path) -> None:
-    if path.is_dir():
+    if os.name == "nt" and not path.is_dir():
+        with path.open("rb+") as file:
+            os.fsync(file.fileno())
+    else:  # to read is enough elsewhere, where a file is read-only, as git's objects are
         sync_folder(path)
-        return
-    # To read is enough where a file is read-only, as git's objects are; Windows wants to write.
-    with path.open("rb+" if os.name == "nt" else "rb") as file:
-        os.fsync(file.fileno())
