@@ -134,9 +134,9 @@ def write_new(path: Path, data: bytes, *, fsync: bool = True, mode: int = 0o666)
 def _stage_file(path: Path, mode: int) -> Iterator[tuple[Path, BinaryIO]]:
     """A file that is to become the one at ``path``, and its open content. It is gone after the block."""
     unseen = _find_unseen_folder(path.parent)
-    temporary, descriptor = create_temporary(path, unseen, mode)
     if unseen is None:  # elsewhere nobody sweeps but who writes there
         sweep_temporaries(path.parent)
+    temporary, descriptor = create_temporary(path, unseen, mode)
     try:
         with os.fdopen(descriptor, "wb") as file:
             yield temporary, file

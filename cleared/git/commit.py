@@ -205,13 +205,14 @@ class _Commit:
             made = Snapshot(self._repo, commit)
             self._entries.update({path: made.find_entry(path) for path in self._contents})
         else:
-            for path, content in self._contents.items():
+            for change in self._intent.paths:
+                path, content = change.path, self._contents[change.path]
                 if content is None:
                     self._entries[path] = None
                 else:
                     is_executable = working_files.is_executable(self._before.find_entry(path), path)
                     mode = "100755" if is_executable else "100644"
-                    self._entries[path] = TreeEntry(mode, self._objects.add_object("blob", content))
+                    self._entries[path] = TreeEntry(mode, self._objects.add_object("blob", content, change.new))
             tree = build_tree(self._repo.objects, self._before.tree, self._entries, self._objects)
             parents = [parent for parent in (self._before.commit, header.merges) if parent is not None]
             text = format_commit(tree, parents, header.author, header.when, header.message, header.trailers)

@@ -60,7 +60,7 @@ def intent_file(state_dir: Path) -> Path:
 
 def encode_intent(intent: CommitIntent) -> bytes:
     """The intent as text, for ``decode_intent``."""
-    return json.dumps({"version": _VERSION, **to_builtins(intent)}, indent=1).encode("ascii")
+    return json.dumps({"version": _VERSION, **to_builtins(intent)}).encode("ascii")
 
 
 def save_intent(state_dir: Path, intent: CommitIntent) -> None:

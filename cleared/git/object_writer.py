@@ -45,10 +45,10 @@ class NewObjects:
         self._kept: list[Path] = []
         self._is_synced = True
 
-    def add_object(self, kind: str, content: bytes) -> str:
-        """Add one object and return its id. One that is in another pack is written all the same: nobody else's copy is
-        known to be durable, or to stay."""
-        oid = hash_object(kind.encode(), content, self._hash_name)
+    def add_object(self, kind: str, content: bytes, oid: str | None = None) -> str:
+        """Add one object and return its id (``oid``, where it is worked out already). One that is in another pack is
+        written all the same: nobody else's copy is known to be durable, or to stay."""
+        oid = oid or hash_object(kind.encode(), content, self._hash_name)
         self._contents[oid] = kind.encode(), content
         self._reader.remember(oid, (kind, content))
         return oid

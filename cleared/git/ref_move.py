@@ -47,6 +47,9 @@ class RefMove(ABC):
     def __init__(self, repo: Repository, old: str | None, log: str, author: Author, when: datetime) -> None:
         self._repo, self._old, self._new = repo, old, ""
         self._log, self._author, self._when = " ".join(log.split()), author, when
+        branch = repo.branch
+        self._refs = repo.common_dir / branch.name, repo.git_dir / branch.remembered_ref
+        self._logs = repo.git_dir / "logs" / "HEAD", repo.common_dir / "logs" / branch.name
 
     @abstractmethod
     def prepare(self, new: str) -> None:
@@ -70,13 +73,6 @@ class RefMove(ABC):
         """What has to be made durable after the move, so that a commit that is reported as made survives a power
         cut."""
 
-    def _list_logs(self) -> list[Path]:
-        return [self._repo.git_dir / "logs" / "HEAD", self._repo.common_dir / "logs" / self._repo.branch.name]
-
-    def _list_refs(self) -> list[Path]:
-        branch = self._repo.branch
-        return [self._repo.common_dir / branch.name, self._repo.git_dir / branch.remembered_ref]
-
 
 def start_move(repo: Repository, old: str | None, log: str, author: Author, when: datetime) -> RefMove:
     """The move, in the way that is right here. It does nothing before ``prepare``."""
@@ -95,21 +91,21 @@ class _FileMove(RefMove):
 
     def is_possible(self) -> bool:
         """Whether branch and logs are plain files, or the branch is one that ``git pack-refs`` has packed."""
-        file = self._list_refs()[0]
+        file = self._refs[0]
         try:
             is_plain = is_oid(file.read_bytes().decode("ascii", "replace").strip()) and not file.is_symlink()
         except FileNotFoundError:
             is_plain = self._old is not None and not (self._repo.common_dir / "reftable").exists()
         except OSError:
             return False
-        return is_plain and all(log.is_file() for log in self._list_logs())
+        return is_plain and all(log.is_file() for log in self._logs)
 
     def prepare(self, new: str) -> None:
         self._new = new
         self._repo.branch.remove_damaged_ref()
         try:
             self._lock_head()
-            for file in self._list_refs():
+            for file in self._refs:
                 self._lock_ref(file)
             if self._repo.find_head() != self._old:
                 raise head_moved_error("the branch has a new commit")
@@ -147,15 +143,15 @@ class _FileMove(RefMove):
         return GitBusy(f"another git command is at work, nothing was changed: {lock} is there", remedy=_BUSY_REMEDY)
 
     def list_prepared(self) -> list[Path]:
-        return [_name_lock(file) for file in self._list_refs()]
+        return [_name_lock(file) for file in self._refs]
 
     def commit(self) -> None:
         line = f"{self._old} {self._new} {self._author.header_line(self._when)}\t{self._log}\n"
-        for log in self._list_logs():
+        for log in self._logs:
             with log.open("ab") as opened:
                 self._logged.append((log, opened.tell()))
                 opened.write(line.encode("utf-8", "replace"))
-        branch, remembered = self._list_refs()
+        branch, remembered = self._refs
         self._place_lock(branch)
         self._logged.clear()  # it is true now
         with suppress(OSError):
@@ -179,7 +175,7 @@ class _FileMove(RefMove):
         self._held.clear()
 
     def list_unsynced(self) -> list[Path]:
-        return [*(file.parent for file in self._list_refs()), *self._list_logs()]
+        return [*(file.parent for file in self._refs), *self._logs]
 
 
 class _GitMove(RefMove):
@@ -226,7 +222,7 @@ class _GitMove(RefMove):
         return complaint
 
     def list_unsynced(self) -> list[Path]:
-        return [path for file in (*self._list_refs(), *self._list_logs()) for path in (file, file.parent)]
+        return [path for file in (*self._refs, *self._logs) for path in (file, file.parent)]
 
     def _send(self, text: str) -> bool:
         to = cast("IO[bytes]", self._process.stdin)
