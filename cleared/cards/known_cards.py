@@ -152,11 +152,12 @@ class KnownCards(Mapping[str, Card]):
     def list_open(self, *kinds: str) -> list[Card]:
         """The cards that wait, of these kinds or of all, oldest first; those that were skipped behind all that were
         not."""
-        if not kinds:
-            return [card for card in self._live.values() if card.status == "open"]
-        named = [each for each, events in self._lines.items() if any(event.get("kind") in kinds for event in events)]
-        chosen = sorted(self._make_live(named).values(), key=place_in_queue)
-        return [card for card in chosen if card.status == "open" and card.kind in kinds]
+        cards: Mapping[str, Card] | None = self._live if not kinds else self.read.cards
+        if cards is None:
+            cards = self._make_live(
+                each for each, events in self._lines.items() if any(event.get("kind") in kinds for event in events)
+            )
+        return [card for card in cards.values() if card.status == "open" and (not kinds or card.kind in kinds)]
 
     def list_kind(self, kind: str) -> list[Card]:
         """All cards of a kind."""
@@ -170,15 +171,17 @@ class KnownCards(Mapping[str, Card]):
         lines = [*self._summary.find_lines(text)] if " " not in text else []
         lines += [line for line in self._summary.settled if f" {text} " in line and line.split(" ")[1] == text]
         settled = self._make_settled(dict.fromkeys(lines))
-        may_fit = [
-            card_id
-            for card_id, events in self._lines.items()
-            if card_id.startswith(text)
-            or any(event.get("entry_id") == text or event.get("kind") == PROPOSAL.name for event in events)
-        ]
+        cards = self.read.cards
+        if cards is None:
+            cards = self._make_live(
+                card_id
+                for card_id, events in self._lines.items()
+                if card_id.startswith(text)
+                or any(event.get("entry_id") == text or event.get("kind") == PROPOSAL.name for event in events)
+            )
         live = [
             card
-            for card in self._make_live(may_fit).values()
+            for card in cards.values()
             if card.id.startswith(text)
             or card.record_id == text
             or (card.status == "open" and card.kind == PROPOSAL.name and text in _name_proposal(card))
@@ -257,10 +260,8 @@ class KnownCards(Mapping[str, Card]):
 
     def _choose_summary(self, before: ReadCards | None, sealed: SealedFiles | None) -> _Summary:
         """The one that was kept, in this process or in the file, where it still holds; else an empty one."""
-        kept = before.summary if before is not None and before.summary.files else None
-        if kept is None:
-            data = sealed.read(_NAME) if sealed is not None else None
-            kept = _Summary.decode(data) if data is not None else _Summary()
+        data = sealed.read(_NAME) if sealed is not None and before is None else None
+        kept = before.summary if before is not None else _Summary.decode(data) if data is not None else _Summary()
         # Where several lines say the same the first counts: what came since has to be read after the others.
         is_first = list(self._files)[: len(kept.files)] == list(kept.files)
         return kept if is_first and kept.files.items() <= self._files.items() else _Summary()
