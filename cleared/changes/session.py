@@ -50,7 +50,7 @@ def refuse_changed_files(host: Host, snapshot: Snapshot, agent: str | None = Non
     ``agent``: the agent that is about to run. Of all approvals only its own are compared then, and those that all runs
     share.
     """
-    known = KnownFiles(host.layout.state_dir)
+    known = KnownFiles(host.layout.state_dir, stays=host.reads_again)
     refuse_differences(managed_differences(host, snapshot, agent, known))
     known.save()
 

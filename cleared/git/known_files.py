@@ -15,6 +15,7 @@ from typing import Final, TypeVar
 import msgspec
 
 from cleared.base.clock import SystemClock
+from cleared.base.last_values import LastValues
 from cleared.workspace.sealed_files import SealedFiles
 
 _NAME: Final = "files"
@@ -31,16 +32,22 @@ _T = TypeVar("_T")
 
 FileState = tuple[int, ...]
 """What is otherwise once a file was changed."""
+_Known = dict[bytes, tuple[FileState, str]]
+_MAX_WORKSPACES: Final = 4
+_last_known: Final = LastValues[_Known](_MAX_WORKSPACES)
+"""What this process knew last of each workspace. Do not alter it."""
 
 
 class KnownFiles:
     """The blob ids of files by their paths. ``state_dir``: where they are kept. ``in_turns``: some, those that
-    were read longest ago, are read again."""
+    were read longest ago, are read again. ``stays``: what is known stays in this process."""
 
-    def __init__(self, state_dir: Path, *, in_turns: bool = False) -> None:
+    def __init__(self, state_dir: Path, *, in_turns: bool = False, stays: bool = False) -> None:
         self._sealed = SealedFiles(state_dir, _VERSION)
-        data = self._sealed.read(_NAME)
-        known = msgspec.msgpack.decode(data, type=dict[bytes, tuple[FileState, str]]) if data is not None else {}
+        self._stays = stays
+        known = dict(_last_known.find(state_dir) or {}) if stays else {}
+        if not known and (data := self._sealed.read(_NAME)) is not None:
+            known = msgspec.msgpack.decode(data, type=_Known)
         self._known = skip_turn(known) if in_turns else known
         self._settled = settle_time()
         self._worth = 1 if in_turns else _WORTH
@@ -61,6 +68,8 @@ class KnownFiles:
 
     def save(self) -> None:
         """Keep it for the next process, where that is worth it."""
+        if self._stays:
+            _last_known.keep(self._sealed.state_dir, self._known)
         if self._noted >= self._worth:
             self._sealed.write(_NAME, msgspec.msgpack.encode(self._known))
 

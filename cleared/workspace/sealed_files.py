@@ -37,11 +37,12 @@ class SealedFiles:
         self.state_dir = state_dir
         self._folder = state_dir / FOLDER
         self._version = version
-        self._key = self._read_key(create=False)
+        self._key: bytes | None = None
 
     def read(self, name: str, most: int = _MAX_BYTES) -> bytes | None:
         """The content that was written under this name; None where there is none that counts, or it is of more than
         ``most`` bytes."""
+        self._key = self._key or self._read_key(create=False)
         if self._key is None:
             return None
         try:
