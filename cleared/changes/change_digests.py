@@ -85,12 +85,13 @@ def _describe_change(old: bytes | None, new: bytes | None) -> list[Hunk]:
         lost, gained = ([] if data is None else [hashlib.sha256(data).hexdigest()] for data in (old, new))
         return [(lost, gained, [])]
     start, end = find_common_ends(old, new)
-    before, after = (_to_lines(data[start : len(data) - end]) for data in (old, new))
+    before, after = (_to_lines(data[start : len(data) - end].splitlines()) for data in (old, new))
     is_lost, is_gained = mark_more(before, after), mark_more(after, before)
     kept = [line for line, is_so in zip(before, is_lost, strict=True) if not is_so]
     if kept != [line for line, is_so in zip(after, is_gained, strict=True) if not is_so]:
         return [([], [], [hashlib.sha256(new).hexdigest()])]
-    above, below = _to_lines(old[:start])[-1:], _to_lines(new[len(new) - end :])[:1]
+    above = _to_lines(old[:start].splitlines()[-1:])
+    below = _to_lines(new[len(new) - end :].splitlines()[:1])
     hunks: list[Hunk] = []
     at = to = 0
     for line in [*kept, *below, None]:
@@ -110,8 +111,8 @@ def _pass_marked(marks: Sequence[bool], at: int) -> int:
     return min(at, len(marks))
 
 
-def _to_lines(data: bytes) -> list[str]:
-    return [line.decode("latin-1") for line in data.splitlines()]
+def _to_lines(lines: Sequence[bytes]) -> list[str]:
+    return [line.decode("latin-1") for line in lines]
 
 
 def _digest(data: object) -> str:
