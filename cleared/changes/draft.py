@@ -19,6 +19,7 @@ from cleared.changes.change_digests import CountedRows, is_attestation
 from cleared.changes.commit_messages import CommitSubject
 from cleared.changes.host import Host
 from cleared.changes.line_worth import LineWorth
+from cleared.changes.lost_rows import remember_commit
 from cleared.changes.record_sources import CommittedSource
 from cleared.domains.installed_domains import ManagedFiles
 from cleared.git import CommitHeader, LocalMove, Repository, Snapshot, Unfinished, commit_changes, start_packing_if_due
@@ -150,6 +151,7 @@ def commit_draft(host: Host, repo: Repository, snapshot: Snapshot, context: Cont
             if repo.find_head() == snapshot.commit:
                 imported_files.release_files(host, held_files)
         raise
+    remember_commit(host.layout, repo, snapshot, commit)
     start_packing_if_due(repo)
     return commit
 

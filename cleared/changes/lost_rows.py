@@ -219,6 +219,16 @@ def remember_seen(layout: Layout, repo: Repository, snapshot: Snapshot, checkpoi
     write_checkpoint(checkpoint.with_branch(name, made, tuple(beginnings)))
 
 
+def remember_commit(layout: Layout, repo: Repository, before: Snapshot, commit: str) -> None:
+    """The same of a commit that this program has just made on ``before``: where that lacked nothing, this one does not,
+    and its rows are not compared. Where it cannot be noted, they will be."""
+    with suppress(WorkspaceError):
+        checkpoint = read_checkpoint(repo.root)
+        seen = checkpoint.branches.get(repo.branch.name) if checkpoint is not None else None
+        if seen is not None and (seen.commit, seen.books) == (before.commit, layout.config.paths.books):
+            remember_seen(layout, repo, Snapshot(repo, commit), checkpoint)
+
+
 def forget_seen(layout: Layout, repo: Repository, snapshot: Snapshot, lost: LostRows) -> None:
     """Take the branch as it is now, with every beginning that it has: a person says so. The runs and decisions that are
     gone stay so: a check names what brings them back. The caller holds the lock."""
