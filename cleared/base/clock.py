@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Sized
 from contextlib import contextmanager
 from contextvars import ContextVar
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
 from itertools import islice
 from typing import Final, Protocol, TypeVar
 
@@ -71,6 +71,15 @@ def clock_from(instant: str | None) -> Clock:
 def format_iso(instant: datetime) -> str:
     """``2025-02-01T06:00:00Z``: UTC, whole seconds, ISO 8601 (the one form in which times are stored)."""
     return instant.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def find_day(instant: datetime, zone: str) -> date:
+    """The day of an instant in a time zone."""
+    if zone == "UTC":
+        return instant.astimezone(UTC).date()
+    from zoneinfo import ZoneInfo  # slow to import, and most workspaces are in UTC
+
+    return instant.astimezone(ZoneInfo(zone)).date()
 
 
 _T = TypeVar("_T")

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import hashlib
 import itertools
-from calendar import monthrange
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import date, timedelta
 from decimal import Decimal
@@ -288,7 +287,7 @@ def _is_steady(charges: Sequence[Charged]) -> bool:
 
 def _add_month(day: date) -> date:
     """The same day of the next month, or its last."""
-    year, month = (day.year, day.month + 1) if day.month < 12 else (day.year + 1, 1)
-    if year > date.max.year:
+    if (day.year, day.month) >= (date.max.year, date.max.month - 1):
         return date.max
-    return date(year, month, min(day.day, monthrange(year, month)[1]))
+    last = (day.replace(day=1) + timedelta(days=62)).replace(day=1) - timedelta(days=1)  # two months have 62 at most
+    return last.replace(day=min(day.day, last.day))

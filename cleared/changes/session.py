@@ -9,9 +9,8 @@ from datetime import datetime
 from functools import partial
 from pathlib import Path
 from typing import Any
-from zoneinfo import ZoneInfo
 
-from cleared.base.clock import format_iso
+from cleared.base.clock import find_day, format_iso
 from cleared.base.errors import Place, WorkspaceError
 from cleared.base.safe_files import is_temporary
 from cleared.base.short_text import list_first
@@ -141,7 +140,7 @@ def make_context(
     """A new context with nothing staged, which reads records from ``snapshot`` and bank files from ``drop_folder``
     (default: ``import/``); ``only``: the files of it that can be seen."""
     source = CommittedSource(snapshot)
-    today = now.astimezone(ZoneInfo(host.config.business.timezone)).date()
+    today = find_day(now, host.config.business.timezone)
     forbidden = ForbiddenFiles(host.root, host.config.loop.forbidden_paths)
     cards = CardDraft(source, host.layout.queue_dir, host.redactor.redact_text, partial(read_cards, host, snapshot))
     cards.find_doubtful = partial(find_doubtful_cards, host, repo, snapshot)

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 import os
-import secrets
 import sqlite3
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import closing, contextmanager, nullcontext, suppress
@@ -95,7 +94,7 @@ class TraceStore:
         """Make a new, empty database. Returns where the old file lies now. The caller holds the writer lock."""
         aside = None
         if self.path.exists():
-            aside = self.path.with_name(f"runs.set-aside-{secrets.token_hex(4)}.db")
+            aside = self.path.with_name(f"runs.set-aside-{os.urandom(4).hex()}.db")
             set_database_aside(self.path, aside)
         with self._open(create=True):
             pass

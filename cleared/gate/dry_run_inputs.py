@@ -18,7 +18,7 @@ from zoneinfo import ZoneInfo
 from msgspec import Struct
 from msgspec.structs import replace
 
-from cleared.base.clock import format_iso
+from cleared.base.clock import find_day, format_iso
 from cleared.cards.kinds import PROPOSAL
 from cleared.cards.queue_files import SUFFIX
 from cleared.changes.attestation import digest_data
@@ -126,7 +126,7 @@ def _make_sample_files(host: Host, snapshot: Snapshot, now: datetime) -> tuple[d
     """The sample files of all domains, and the time at which they can be taken in: now, or later."""
     for domain in load_domains():
         now = domain.find_sample_time(host.layout, CommittedSource(snapshot), now)
-    today = now.astimezone(ZoneInfo(host.config.business.timezone)).date()
+    today = find_day(now, host.config.business.timezone)
     return now, {n: data for each in load_domains() for n, data in each.make_sample_files(host.config, today).items()}
 
 

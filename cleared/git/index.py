@@ -8,7 +8,6 @@ of the user stages, commits what is staged, or writes the working tree.
 from __future__ import annotations
 
 import os
-import secrets
 import shutil
 import time
 from collections.abc import Callable, Sequence
@@ -42,7 +41,7 @@ class IndexLock:
     def __init__(self, repo: Repository) -> None:
         self._repo = repo
         self._index, self._lock = repo.git_dir / "index", lock_file(repo)
-        self.folder = repo.git_dir / f"{_NAME}{secrets.token_hex(8)}"
+        self.folder = repo.git_dir / f"{_NAME}{os.urandom(8).hex()}"
         """For what the commit needs before it is made: ``release`` removes it, or whoever finishes a killed commit."""
         self._new, self._before = self.folder / "index", self.folder / "before"
         self.held = self._placed = False

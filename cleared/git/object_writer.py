@@ -5,7 +5,7 @@ Of trees only those on the way to a changed path are written. Nobody can see an 
 
 from __future__ import annotations
 
-import secrets
+import os
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -83,7 +83,7 @@ class NewObjects:
         """Write the pack and its index under names that git prunes, in case this process is killed now. The index comes
         last into its place: git looks for packs by their indexes."""
         self._placed.clear()
-        mark = secrets.token_hex(8)
+        mark = os.urandom(8).hex()
         packed, index = self._folder / f"tmp_pack_{mark}", self._folder / f"tmp_idx_{mark}"
         self._temporaries = {packed: packed, index: index}  # to be removed, where this breaks off
         self._folder.mkdir(exist_ok=True)

@@ -7,7 +7,6 @@ A file is touched only if it is as the commit found or left it. So this can be r
 from __future__ import annotations
 
 import os
-import secrets
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from pathlib import Path
@@ -63,7 +62,7 @@ def _load_intent(state_dir: Path, note: bytes | None, messages: list[str]) -> Co
     try:
         intent = load_intent(state_dir)
     except ValueError:
-        aside = state_dir / f"seal.damaged-{secrets.token_hex(4)}.json"
+        aside = state_dir / f"seal.damaged-{os.urandom(4).hex()}.json"
         intent_file(state_dir).replace(aside)
         messages.append(f"a damaged note about an unfinished commit was set aside as {aside}; see git status")
         intent = None

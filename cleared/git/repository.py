@@ -5,7 +5,6 @@ from __future__ import annotations
 import functools
 import os
 import re
-import secrets
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from types import TracebackType
@@ -298,7 +297,7 @@ def find_clone_id(repo: Repository, *, make: bool = False, given: str = "") -> s
         return text
     if not make:
         return None
-    text = given or secrets.token_hex(6)
+    text = given or os.urandom(6).hex()
     write_atomic(path, f"{text}\n".encode())
     return text
 

@@ -7,9 +7,8 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from decimal import Decimal
 from typing import Final, Literal
-from zoneinfo import ZoneInfo
 
-from cleared.base.clock import Clock, format_iso
+from cleared.base.clock import Clock, find_day, format_iso
 from cleared.base.errors import ClearedError, ExitCode
 from cleared.llm.api_keys import ModelChoice
 from cleared.llm.prices import Price, TokenCount
@@ -52,7 +51,7 @@ def format_dollars(amount: Decimal) -> str:
 
 def find_business_day(instant: datetime, zone: str) -> str:
     """``2025-02-10``: the day of an instant in a time zone."""
-    return instant.astimezone(ZoneInfo(zone)).strftime("%Y-%m-%d")
+    return find_day(instant, zone).isoformat()
 
 
 @dataclass(slots=True)

@@ -10,10 +10,10 @@ import re
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Final
-from zoneinfo import ZoneInfo
 
 from msgspec import Struct
 
+from cleared.base.clock import find_day
 from cleared.base.short_text import list_lines
 from cleared.books import queries
 from cleared.changes.host import Host
@@ -61,7 +61,7 @@ def build_system_prompt(host: Host) -> SystemPrompt:
     parts: Mapping[str, Callable[[], str]] = {
         "business": lambda: _one_line(host.config.business.name)[:80],
         "currency": lambda: host.config.business.currency,
-        "today": lambda: host.clock.now().astimezone(ZoneInfo(host.config.business.timezone)).strftime("%Y-%m-%d"),
+        "today": lambda: find_day(host.clock.now(), host.config.business.timezone).isoformat(),
         "timezone": lambda: host.config.business.timezone,
         "messages": lambda: _describe_messages(host),
         "triggers": describe_triggers,

@@ -7,7 +7,7 @@ same decision is made again. It comes to the same bytes because time and ids are
 from __future__ import annotations
 
 import hashlib
-import secrets
+import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -91,4 +91,4 @@ def signing_with(device: DeviceSigning) -> Iterator[None]:
 def make_token(size: int) -> str:
     """A random text in hex of this many bytes, for an id; while a passkey signs, one that comes again."""
     device = _current.get()
-    return device.make_token(size) if device is not None else secrets.token_hex(size)
+    return device.make_token(size) if device is not None else os.urandom(size).hex()

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import json
 import os
-import secrets
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -204,7 +203,7 @@ def find_next_workspace(root: Path) -> str:
 
 def new_workspace_id() -> str:
     """An id for new books."""
-    return secrets.token_hex(16)
+    return os.urandom(16).hex()
 
 
 def pins_of_workspace(workspace: str) -> list[ClonePin]:
@@ -229,7 +228,7 @@ def _pin_of_clone(root: Path, common: Path) -> ClonePin | None:
 
 
 def _write_mark(common: Path) -> str:
-    mark = secrets.token_hex(16)
+    mark = os.urandom(16).hex()
     write_atomic(common / MARK, f"{mark}\n".encode("ascii"))
     return mark
 

@@ -9,11 +9,10 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from datetime import datetime, timedelta
 from typing import Any, Final
-from zoneinfo import ZoneInfo
 
 from msgspec.structs import replace
 
-from cleared.base.clock import format_iso
+from cleared.base.clock import find_day, format_iso
 from cleared.base.errors import CheckFailed, Place, PolicyError, UsageError, WorkspaceError
 from cleared.base.short_text import list_lines
 from cleared.cards import queue_files
@@ -311,13 +310,12 @@ def check_rate_limit(
 
     Days are those of ``business.timezone``.
     """
-    limits = host.config.self_improvement
-    zone = ZoneInfo(host.config.business.timezone)
+    limits, zone = host.config.self_improvement, host.config.business.timezone
     today = [
         p
         for p in proposals
         if not (p.by_human or p.is_asked)
-        and datetime.fromisoformat(str(p.data["created_at"])).astimezone(zone).date() == now.astimezone(zone).date()
+        and find_day(datetime.fromisoformat(str(p.data["created_at"])), zone) == find_day(now, zone)
     ]
     if len(today) >= limits.max_changes_per_night:
         raise PolicyError(
