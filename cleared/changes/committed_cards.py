@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Final
 
 from cleared.base.last_values import LastValues
@@ -34,7 +35,7 @@ def read_layout_cards(layout: Layout, snapshot: Snapshot, *, reads_again: bool =
         source,
         queue,
         {path: oid for path, (_, oid) in snapshot.list_entries(queue).items()},
-        SealedFiles(layout.state_dir, digest_sources(*_SOURCES)),
+        SealedFiles(layout.state_dir, partial(digest_sources, *_SOURCES)),
         keeps=is_last,
         before=_last_read.find(place) if reads_again else None,
     )

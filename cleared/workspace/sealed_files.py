@@ -13,7 +13,7 @@ import hmac
 import os
 import stat
 import sys
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from pathlib import Path
 from typing import Final
 
@@ -31,9 +31,10 @@ _PACKAGE: Final = Path(__file__).parent.parent
 
 
 class SealedFiles:
-    """The sealed files of one workspace. ``state_dir``: its ``.cleared/``; ``version``: of the program."""
+    """The sealed files of one workspace. ``state_dir``: its ``.cleared/``; ``version``: of the program, or what finds
+    it once there is a file to judge by it."""
 
-    def __init__(self, state_dir: Path, version: bytes) -> None:
+    def __init__(self, state_dir: Path, version: bytes | Callable[[], bytes]) -> None:
         self.state_dir = state_dir
         self._folder = state_dir / FOLDER
         self._version = version
@@ -56,10 +57,12 @@ class SealedFiles:
             return None
         content = data[_CODE_BYTES:]
         code = self._make_code(self._key, name, content)
-        return content if hmac.compare_digest(code, data[:_CODE_BYTES]) else None
+        return content if self._find_version() and hmac.compare_digest(code, data[:_CODE_BYTES]) else None
 
     def write(self, name: str, content: bytes) -> None:
         """Keep this content, where the disk lets us: nothing is lost without it."""
+        if not self._find_version():
+            return
         self._key = self._key or self._read_key(create=True)
         if self._key is None or not os.access(
             self.state_dir if self.state_dir.exists() else self.state_dir.parent, os.W_OK
@@ -93,13 +96,17 @@ class SealedFiles:
 
     def _make_code(self, key: bytes, name: str, content: bytes) -> bytes:
         inner = hmac.digest(key, content, "sha256")
-        return hmac.digest(key, b"%s\0%s\0%s" % (self._version, name.encode(), inner), "sha256")
+        return hmac.digest(key, b"%s\0%s\0%s" % (self._find_version(), name.encode(), inner), "sha256")
+
+    def _find_version(self) -> bytes:
+        """Empty where the program cannot be read: then nothing is kept."""
+        return self._version if isinstance(self._version, bytes) else self._version()
 
     def _read_key(self, *, create: bool) -> bytes | None:
         """The key; None where there is none, or it cannot be read or made, or is no secret of this user's."""
         path = cleared_home() / KEY
         try:
-            if not self._version or path.resolve().is_relative_to(self.state_dir.parent.resolve()):
+            if path.resolve().is_relative_to(self.state_dir.parent.resolve()):
                 return None
             if create and not path.exists():
                 from cleared.base.safe_files import write_new

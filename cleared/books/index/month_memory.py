@@ -39,7 +39,7 @@ _PARSERS: Final = ("base", "books/index", "books/ledger", "workspace")
 
 def index_files(state_dir: Path) -> SealedFiles:
     """The index files of one workspace. ``state_dir``: its ``.cleared/``."""
-    return SealedFiles(state_dir, _parser_version())
+    return SealedFiles(state_dir, _parser_version)
 
 
 @lru_cache(maxsize=1)
