@@ -16,14 +16,11 @@ from cleared.base.json_values import to_json
 from cleared.base.terminal import count_noun, print_fields, print_json, print_line, print_message, print_table
 from cleared.cards.kinds import BAD_FILE
 from cleared.changes.host import Host
-from cleared.cli import proposals, shadow
 from cleared.cli.command_groups import new_group
 from cleared.cli.completion import complete_agents, complete_cards
 from cleared.cli.options import AgentName, JsonOption, WorkspaceOption, open_host, open_host_once, parse_payload
-from cleared.cli.proposal_output import print_checks
 from cleared.domains.installed_domains import count_records
 from cleared.runs.outcome import RunResult
-from cleared.runs.run_queries import read_agents
 
 app = new_group()
 
@@ -135,6 +132,8 @@ def _print_staged_message(message: Mapping[str, Any]) -> None:
 @app.command("list")
 def list_agents(json: JsonOption = False, workspace: WorkspaceOption = None) -> None:
     """List the agents: what starts them, whether each is approved, and whether its working copy is another."""
+    from cleared.runs.run_queries import read_agents
+
     agents = read_agents(open_host(workspace))
     if json:
         print_json([{k: v for k, v in a.items() if k != "source"} for a in agents])
@@ -266,8 +265,10 @@ def check_agent(
 
     Changes nothing. Exits 1 where anything was found.
     """
+    from cleared.cli.proposal_output import print_checks
     from cleared.gate.examination import check_agents
     from cleared.gate.lint_rules import result_to_dict
+    from cleared.runs.run_queries import read_agents
 
     if (name is None) != all_:
         raise typer.BadParameter("give either NAME or --all")
@@ -310,7 +311,3 @@ def _split_checkable(host: Host, names: list[str]) -> tuple[list[str], dict[str,
         else:
             cannot[name] = f"agents/{name}.py is missing, or not a file; it was not checked"
     return checkable, cannot
-
-
-proposals.register_agent_commands(app)
-app.add_typer(shadow.app, name="shadow", help="Run a proposed version beside the live one")

@@ -35,6 +35,8 @@ class Entry(Struct, frozen=True):
     about: str
     more: str = ""
     """Of a group: what its own help says beside."""
+    rest: str = ""
+    """Of a group: the module that has the commands which are not in ``module``."""
 
 
 SECTIONS: Final = {
@@ -59,7 +61,7 @@ SECTIONS: Final = {
         Entry("period", "period", "app", "Close months and years, and reopen them"),
     ),
     "Agents": (
-        Entry("agent", "agent", "app", "Run agents; write, check, propose and approve them"),
+        Entry("agent", "agent", "app", "Run agents; write, check, propose and approve them", rest="proposals"),
         Entry("meta", "meta", "app", "Have a model write or change agents, for you to approve"),
         Entry("chat", "chat", "chat", "The same, turn by turn"),
         Entry("run", "runs", "app", "Look at past runs and every call they made"),
@@ -164,10 +166,14 @@ def _add_entry(app: typer.Typer, entry: Entry, only: str = "") -> None:
     if not isinstance(loaded, typer.Typer):
         app.command(entry.name)(loaded)
         return
-    named = [info for info in loaded.registered_commands if info.name == only]
-    if named:
-        loaded = copy(loaded)
-        loaded.registered_commands, loaded.registered_groups = named, []
+    commands, groups = list(loaded.registered_commands), list(loaded.registered_groups)
+    if entry.rest and not any(info.name == only for info in commands):
+        rest = import_module(f"cleared.cli.{entry.rest}").app
+        commands += rest.registered_commands
+        groups += rest.registered_groups
+    named = [info for info in commands if info.name == only]
+    loaded = copy(loaded)
+    loaded.registered_commands, loaded.registered_groups = (named, []) if named else (commands, groups)
     app.add_typer(loaded, name=entry.name, help=f"{entry.about}.\n\n{entry.more}")
 
 

@@ -13,6 +13,8 @@ import typer
 from msgspec.structs import replace
 
 from cleared.base.terminal import count_noun, print_json, print_line, print_message, print_table
+from cleared.cli import shadow
+from cleared.cli.command_groups import new_group
 from cleared.cli.completion import complete_agents, complete_changes
 from cleared.cli.options import (
     AgentName,
@@ -41,22 +43,10 @@ if TYPE_CHECKING:
 PROPOSAL_ID = r"[Pp][0-9]+(-[0-9a-f]{8,64})?"
 
 
-def register_agent_commands(app: typer.Typer) -> None:
-    """Put the agent commands into the group ``cleared agent``."""
-    for name, function in (
-        ("new", create_agent),
-        ("propose", propose_changes),
-        ("diff", show_diff),
-        ("approve", approve_proposal),
-        ("reject", reject_proposal),
-        ("history", show_agent_history),
-        ("rollback", roll_back_agent),
-        ("disable", disable_agent),
-        ("enable", enable_agent),
-    ):
-        app.command(name)(function)
+app = new_group()
 
 
+@app.command("new")
 def create_agent(
     name: Annotated[str | None, typer.Argument(metavar="NAME", help="The stem of its file in agents/.")] = None,
     template: Annotated[
@@ -92,6 +82,7 @@ def create_agent(
     print_message(f"Edit it, then: cleared agent check {quote(name)}, and cleared agent propose {quote(name)}.")
 
 
+@app.command("propose")
 def propose_changes(
     targets: Annotated[
         list[str],
@@ -160,6 +151,7 @@ def _finding_data(finding: Any) -> dict[str, Any]:
     return finding_to_dict(finding)
 
 
+@app.command("diff")
 def show_diff(
     what: Annotated[
         str,
@@ -225,6 +217,7 @@ def _print_report(stages: Mapping[str, Any]) -> None:
         print_checks([{**r, "findings": []} for r in results])
 
 
+@app.command("approve")
 def approve_proposal(proposal: ProposalArgument, json: JsonOption = False, workspace: WorkspaceOption = None) -> None:
     """Make a proposal live: one commit, with your signature. Refused where anything changed since it was examined.
 
@@ -278,6 +271,7 @@ def _type_number(proposal: Proposal, typed: str, json: bool) -> str:
     return answer
 
 
+@app.command("reject")
 def reject_proposal(
     proposal: ProposalArgument,
     reason: ReasonOption = "",
@@ -294,6 +288,7 @@ def reject_proposal(
         print_line(f"{outcome.proposal.id} is rejected ({str(outcome.commit)[:10]})")
 
 
+@app.command("history")
 def show_agent_history(name: AgentName, json: JsonOption = False, workspace: WorkspaceOption = None) -> None:
     """Everything that was proposed and decided about an agent, oldest first."""
     from cleared.gate.proposals.proposal_history import read_history
@@ -312,6 +307,7 @@ def show_agent_history(name: AgentName, json: JsonOption = False, workspace: Wor
     )
 
 
+@app.command("rollback")
 def roll_back_agent(
     name: AgentName,
     reason: ReasonOption = "",
@@ -365,6 +361,7 @@ def roll_back_agent(
         )
 
 
+@app.command("disable")
 def disable_agent(
     name: AgentName, reason: ReasonOption = "", json: JsonOption = False, workspace: WorkspaceOption = None
 ) -> None:
@@ -375,6 +372,7 @@ def disable_agent(
     _switch_agent(name, reason, json, workspace, is_enabled=False)
 
 
+@app.command("enable")
 def enable_agent(
     name: AgentName, reason: ReasonOption = "", json: JsonOption = False, workspace: WorkspaceOption = None
 ) -> None:
@@ -390,3 +388,6 @@ def _switch_agent(name: str, reason: str, json: bool, workspace: Path | None, *,
         print_json({"agent": name, "enabled": is_enabled, "commit": commit})
     else:
         print_line(f"{name} is {'enabled' if is_enabled else 'disabled'} ({commit[:10]}).")
+
+
+app.add_typer(shadow.app, name="shadow", help="Run a proposed version beside the live one")

@@ -222,12 +222,12 @@ def test_whatever_the_machine_refuses(
     ws: Workspace, monkeypatch: pytest.MonkeyPatch, error: BaseException, code: int, said: str
 ) -> None:
     """The class of it: wherever it comes up, in text and as JSON."""
-    from cleared.cli import agent
+    from cleared.runs import run_queries
 
     def refuse(*_: object, **__: object) -> None:
         raise error
 
-    monkeypatch.setattr(agent, "read_agents", refuse)
+    monkeypatch.setattr(run_queries, "read_agents", refuse)
     refused(ws("agent", "list"), code, said)
     assert ws("agent", "list", "--json").json["error"]["exit_code"] == code
     monkeypatch.setenv(machine_errors.DEBUG, "1")
@@ -240,11 +240,11 @@ def test_whatever_the_machine_refuses(
 def test_a_mistake_of_the_program_keeps_its_traceback(
     ws: Workspace, monkeypatch: pytest.MonkeyPatch, error: Exception
 ) -> None:
-    from cleared.cli import agent
+    from cleared.runs import run_queries
 
     def refuse(*_: object, **__: object) -> None:
         raise error
 
-    monkeypatch.setattr(agent, "read_agents", refuse)
+    monkeypatch.setattr(run_queries, "read_agents", refuse)
     with pytest.raises(type(error)):
         ws("agent", "list")
