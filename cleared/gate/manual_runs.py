@@ -13,9 +13,7 @@ from cleared.changes.host import Host
 from cleared.git import Snapshot
 from cleared.runs.attempt import Event
 from cleared.runs.execution import run_agent
-from cleared.runs.failed_runs import read_card_event
 from cleared.runs.outcome import RunResult
-from cleared.runs.suspended_runs import ask_again
 from cleared.sandbox.header import Header
 from cleared.sandbox.trigger_kinds import kinds_of
 from cleared.trust.approval_record import record_folder
@@ -102,6 +100,9 @@ def run_again(host: Host, name: str, card_id: str, *, believed: bool = False) ->
     Raises ``UsageError`` where the card is not of such a run of this agent, ``Held`` or ``PolicyError`` where nothing
     proves what the card says, and what a run raises.
     """
+    from cleared.runs.failed_runs import read_card_event  # late: ``run_command`` seldom comes here
+    from cleared.runs.suspended_runs import ask_again
+
     if believed:
         refuse_in_job()
     with host.open_for_reading() as repo:

@@ -32,14 +32,14 @@ from cleared.primitives.context import Context
 from cleared.primitives.ctx import LOOP_ENQUEUE_EVENT
 from cleared.primitives.model_requests import MODEL_ANSWER_EVENT, recorded_answers
 from cleared.primitives.queue import Question, Unanswered
-from cleared.runs import failed_runs, suspended_runs
 from cleared.runs.approved_scripts import Scripts
 from cleared.runs.attempt import Attempt, Event, Resumption
 from cleared.runs.model_asking import AnswersNeeded, ModelAsker
 from cleared.runs.outcome import MADE, RunError, RunResult, make_run_error, tolerate_lost_trace, wake_loop_of
-from cleared.runs.question_tickets import Questions
 
 if TYPE_CHECKING:
+    from cleared.runs.question_tickets import Questions
+
     FindResumption = Callable[[Questions], Resumption]
     """Says under the lock how a run goes on, or is asked anew, from the commit it is based on."""
 
@@ -145,6 +145,8 @@ class _AgentRun:
         self.run_id = self.attempt.run_id
 
     def _find_resumption(self, again: FindResumption) -> Resumption:
+        from cleared.runs.question_tickets import Questions  # late: few runs go on with an earlier one
+
         return again(Questions(self.host, self.repo, self.snapshot))
 
     def _known_answers(self) -> Mapping[str, Mapping[str, Any]]:
@@ -236,6 +238,8 @@ class _AgentRun:
 
     def _suspend_run(self, result: RunResult, question: Question) -> None:
         """Discard the draft; ask, in one ``log:`` commit."""
+        from cleared.runs import suspended_runs  # late: few runs ask
+
         result.status = "waiting"
         self.attempt.log_printed_lines()
         result.commits, result.cards = suspended_runs.record_question(
@@ -336,6 +340,8 @@ class _AgentRun:
         result.records, result.cards, result.events, result.message = no_records(), [], [], None
         if self.dry_run or result.error is None:
             return
+        from cleared.runs import failed_runs  # late: few runs fail
+
         self.attempt.log_printed_lines()
         fresh = self.attempt.fresh_context()
         self._stage_resumed_cards(fresh)

@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 from cleared.books.card_kinds import TRANSFER
-from cleared.books.ledger.all_booked_lines import AllBookedLines
-from cleared.books.ledger.categoriser import Categoriser
-from cleared.books.ledger.standing_entries import list_standing_entries
 from cleared.books.primitives.book_shapes import AccountSuggestion
 from cleared.books.staged_books import books_of
 from cleared.books.transfer_cards import refused_transfers
@@ -26,6 +23,11 @@ def suggest_account(
     """
     staged = books_of(ctx)
     if staged.categoriser is None:
+        # Late: what learns from the books is six modules, and most scripts ask for no suggestion.
+        from cleared.books.ledger.all_booked_lines import AllBookedLines
+        from cleared.books.ledger.categoriser import Categoriser
+        from cleared.books.ledger.standing_entries import list_standing_entries
+
         standing = list_standing_entries(staged.books.iter_entries())
         staged.categoriser = Categoriser(
             AllBookedLines.join(standing, staged.ledger_accounts.values()),

@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 import hashlib
 from pathlib import PurePosixPath
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -20,10 +20,12 @@ from cleared.base.safe_files import read_stable, write_atomic
 from cleared.cards.kinds import GROWN_FILE
 from cleared.changes import commit_messages
 from cleared.changes.auto_resolve import RESOLVED_BY
-from cleared.changes.decisions.decision_context import Decision, DecisionContext, commit_decision
 from cleared.changes.host import Host
 from cleared.changes.imported_files import HeldFile, held_files, save_record
 from cleared.domains.installed_domains import read_imported_files
+
+if TYPE_CHECKING:
+    from cleared.changes.decisions.decision_context import Decision, DecisionContext
 
 
 class GrownFiles(Struct, frozen=True):
@@ -58,6 +60,9 @@ def return_grown_files(host: Host) -> GrownFiles:
     grown = find_grown_files(host)
     if not grown.files:
         return grown
+    # Late: each run looks, and hardly one finds anything to decide.
+    from cleared.changes.decisions.decision_context import Decision, commit_decision
+
     seen: list[HeldFile] = []
 
     def stage_grown_files(decision_context: DecisionContext) -> Decision | None:
