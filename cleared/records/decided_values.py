@@ -15,8 +15,8 @@ from cleared.gate.past_runs import parent_commit
 from cleared.git import Snapshot, history
 from cleared.records.row_cards import OLDER
 from cleared.records.row_changes import find_row, list_changes_between
-from cleared.records.table_rows import Table, parse_row_id
-from cleared.records.table_schema import table_of
+from cleared.records.table_names import parse_row_id, table_of
+from cleared.records.table_rows import Table
 from cleared.review.last_act import UNDOES
 
 _REMEMBERED = 200

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import TYPE_CHECKING, Final, cast
 
 from cleared.domains.domain import Domain, import_when_called
+
+if TYPE_CHECKING:
+    from cleared.primitives.context import Context
+    from cleared.records.staged_tables import StagedTables
 
 RECORDS: Final = Domain(
     name="records",
@@ -27,3 +31,8 @@ RECORDS: Final = Domain(
     list_card_kinds=import_when_called("cleared.records.row_cards:list_card_kinds"),
     list_checks=import_when_called("cleared.records.table_audit:list_checks"),
 )
+
+
+def tables_of(context: Context) -> StagedTables:
+    """The tables that a run or decision works on."""
+    return cast("StagedTables", context.parts[RECORDS.name])

@@ -7,10 +7,9 @@ from collections.abc import Collection
 from cleared.base.file_source import FileSource
 from cleared.domains.renamed_records import RenamedRecords, WorkConflict
 from cleared.primitives.context import Context
+from cleared.records.records_domain import tables_of
 from cleared.records.row_changes import read_table
-from cleared.records.staged_tables import tables_of
-from cleared.records.table_rows import row_id
-from cleared.records.table_schema import FOLDER, schema_path, table_of
+from cleared.records.table_names import FOLDER, row_id, schema_path, table_of
 
 
 def redo_rows(context: Context, before: FileSource, after: FileSource, renamed: RenamedRecords) -> Collection[str]:

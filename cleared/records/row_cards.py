@@ -13,7 +13,8 @@ from cleared.domains.domain import RecordOutcome
 from cleared.git import Snapshot
 from cleared.primitives.context import Context
 from cleared.records.row_changes import RowChange, describe_change
-from cleared.records.table_rows import Key, Row, Table
+from cleared.records.table_names import Key
+from cleared.records.table_rows import Row, Table
 
 ROW_CARD = CardKind(
     "row",

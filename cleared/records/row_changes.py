@@ -11,8 +11,9 @@ from cleared.base.effects import Effect
 from cleared.base.errors import WorkspaceError
 from cleared.base.file_source import FileSource
 from cleared.domains.record_comparison import Record, RecordComparison, RecordDifference, RecordSummary
-from cleared.records.table_rows import Key, Row, Table, load_table, parse_row_id, row_id
-from cleared.records.table_schema import Schema, table_of, table_path
+from cleared.records.table_names import Key, parse_row_id, row_id, table_of, table_path
+from cleared.records.table_rows import Row, Table, load_table
+from cleared.records.table_schema import Schema
 from cleared.workspace.location import Layout
 
 

@@ -31,8 +31,8 @@ from cleared.gate.improvements import (
 from cleared.records.decided_values import DecidedRow, read_decisions
 from cleared.records.row_changes import read_table
 from cleared.records.rule_table import Rule, RuleTable, drop_rule, find_rule_table, put_rule
+from cleared.records.table_names import FOLDER, table_of
 from cleared.records.table_rows import Table
-from cleared.records.table_schema import FOLDER, table_of
 
 LEAST: Final = 3
 """Equal decisions that make a rule."""

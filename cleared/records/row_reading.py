@@ -9,7 +9,7 @@ from typing import Any
 from cleared.base.errors import WorkspaceError
 from cleared.base.file_source import FileSource
 from cleared.records.row_changes import read_table
-from cleared.records.table_rows import Key, parse_row_id
+from cleared.records.table_names import Key, parse_row_id
 from cleared.records.table_schema import Schema
 
 _BY_KEY = frozenset(("table_get", "table_ask"))

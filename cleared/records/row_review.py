@@ -17,13 +17,13 @@ from cleared.changes.host import Host
 from cleared.changes.record_sources import CommittedSource
 from cleared.git import Snapshot
 from cleared.primitives.context import Context
+from cleared.records.records_domain import tables_of
 from cleared.records.row_cards import OLDER, ROW_CARD
 from cleared.records.row_changes import RowChange, RowComparison, describe_change, find_row, list_changes_between
 from cleared.records.row_correction import correct_row
 from cleared.records.row_reading import is_reading
-from cleared.records.staged_tables import tables_of
-from cleared.records.table_rows import Row, Table, describe_row, parse_row_id, row_id
-from cleared.records.table_schema import FOLDER, table_path
+from cleared.records.table_names import FOLDER, parse_row_id, row_id, table_path
+from cleared.records.table_rows import Row, Table, describe_row
 from cleared.review.card_facts import CardFacts, QueueRow
 from cleared.review.record_review import (
     CorrectedRecord,

@@ -8,8 +8,9 @@ from cleared.base.errors import Place, UsageError
 from cleared.base.file_source import FileSource
 from cleared.base.terminal import count_noun
 from cleared.domains.record_audit import DefinitionChange
-from cleared.records.table_rows import Key, Row, Table, read_rows, render_table
-from cleared.records.table_schema import Schema, parse_schema, table_of, table_path
+from cleared.records.table_names import Key, table_of, table_path
+from cleared.records.table_rows import Row, Table, read_rows, render_table
+from cleared.records.table_schema import Schema, parse_schema
 
 
 def describe_schema_change(

@@ -3,36 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
-from typing import cast
 
 from cleared.base.effects import Effect
 from cleared.base.errors import Place, PolicyError, PrimitiveError, WorkspaceError
-from cleared.base.file_source import FileSource
 from cleared.domains.domain import DraftDescription, Opening, Staged
 from cleared.domains.record_audit import Violation
-from cleared.primitives.context import Context
 from cleared.records.row_changes import RowChange, change_effect, describe_change
-from cleared.records.table_rows import Key, Row, Table, load_table, read_rows, render_table
-from cleared.records.table_schema import is_table_name, schema_path, table_path
+from cleared.records.table_names import Key, is_table_name, schema_path, table_path
+from cleared.records.table_rows import Row, Table, load_table, read_rows, render_table
 
 
-@dataclass
 class StagedTables(Staged):
     """Nothing is read of a table before a script names it."""
 
-    opening: Opening
-    tables: dict[str, Table] = field(default_factory=dict)
-    changed: dict[str, dict[Key, Row | None]] = field(default_factory=dict)
-    """Table → key → the row that it gets; None: it goes."""
-    growth: dict[str, int] = field(default_factory=dict)
-    """Table → how many rows more it has with the draft."""
-    spent: int = 0
-    """Rows that the run has put or removed."""
-
-    @property
-    def source(self) -> FileSource:
-        return self.opening.source
+    def __init__(self, opening: Opening) -> None:
+        self.opening, self.source = opening, opening.source
+        self.tables: dict[str, Table] = {}
+        self.changed: dict[str, dict[Key, Row | None]] = {}
+        """Table → key → the row that it gets; None: it goes."""
+        self.growth: dict[str, int] = {}
+        """Table → how many rows more it has with the draft."""
+        self.spent = 0
+        """Rows that the run has put or removed."""
 
     def get_table(self, name: str) -> Table:
         """A table that counts here. Raises ``PrimitiveError`` where there is none, ``PolicyError`` where nobody has
@@ -124,8 +116,3 @@ class StagedTables(Staged):
             table_path(name): render_table(self.tables[name], self.current_rows(self.tables[name]))
             for name in sorted(self.changed)
         }
-
-
-def tables_of(context: Context) -> StagedTables:
-    """The tables that a run or decision works on."""
-    return cast(StagedTables, context.parts["records"])

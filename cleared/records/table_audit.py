@@ -9,10 +9,7 @@ from cleared.base.errors import Place, WorkspaceError
 from cleared.base.file_source import FileSource
 from cleared.domains.record_audit import DefinitionChange, RecordAudit, Violation
 from cleared.git import Snapshot
-from cleared.records.row_changes import change_effect, list_changes_between
-from cleared.records.schema_changes import describe_schema_change
-from cleared.records.table_rows import Table, read_rows
-from cleared.records.table_schema import FOLDER, parse_schema, schema_path, table_of, table_path
+from cleared.records.table_names import FOLDER, schema_path, table_of, table_path
 
 
 def list_checks() -> Mapping[str, str]:
@@ -24,9 +21,15 @@ def list_checks() -> Mapping[str, str]:
 
 
 class TableAudit(RecordAudit):
-    """Judges the tables. Their rows come and go; who may change them is what stays."""
+    """Judges the tables. Their rows come and go; who may change them is what stays.
+
+    What it takes is imported when it is used: every command asks which files are tables, and most workspaces have none.
+    """
 
     def check_records(self, source: FileSource, commit: Snapshot | None = None) -> list[Violation]:
+        from cleared.records.table_rows import Table, read_rows
+        from cleared.records.table_schema import parse_schema
+
         found: list[Violation] = []
         for path in source.list_paths(FOLDER):
             name = table_of(path, "csv")
@@ -44,6 +47,8 @@ class TableAudit(RecordAudit):
         return found
 
     def list_effects(self, before: FileSource, after: FileSource, files: Collection[str]) -> list[Effect]:
+        from cleared.records.row_changes import change_effect, list_changes_between
+
         return [change_effect(change) for change in list_changes_between(before, after, files)]
 
     @property
@@ -59,6 +64,8 @@ class TableAudit(RecordAudit):
     def describe_definition(
         self, path: str, before: bytes | None, after: bytes | None, source: FileSource
     ) -> DefinitionChange:
+        from cleared.records.schema_changes import describe_schema_change
+
         return describe_schema_change(path, before, after, source)
 
     def list_fixed_rows(self, path: str, data: bytes) -> list[bytes]:

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from cleared.base.clock import check_deadline
 from cleared.base.errors import Place, PrimitiveError, merge_faults
 from cleared.primitives.context import Context, budget_error
 from cleared.primitives.registry.primitive import Effect, primitive
 from cleared.primitives.registry.vocabulary import Json, Line, Text
-from cleared.records.row_cards import stage_row_card
-from cleared.records.staged_tables import tables_of
-from cleared.records.table_rows import Key, Table, row_id
+from cleared.records.records_domain import tables_of
+from cleared.records.table_names import Key, row_id
+
+if TYPE_CHECKING:
+    from cleared.records.table_rows import Table
 
 
 @primitive(effect=Effect.READ, grant="table.read")
@@ -75,6 +77,8 @@ def table_remove(ctx: Context, table: Line, key: Json) -> bool:
 def table_ask(ctx: Context, table: Line, key: Json, question: Text) -> str:
     """Ask a person whether a row is right; gives the card's id. They confirm it, or put back the row that was there
     before this run. Asking twice about the same values makes one card."""
+    from cleared.records.row_cards import stage_row_card  # late: most workspaces have no tables
+
     tables, found = tables_of(ctx), _open_table(ctx, table)
     wanted = _take_key(found, key)
     row = tables.find_row(found, wanted)

@@ -12,8 +12,8 @@ from cleared.changes.record_sources import CommittedSource
 from cleared.gate.operation import Operation, Parameter
 from cleared.git import Snapshot
 from cleared.records.row_changes import read_table
-from cleared.records.table_rows import Table, row_id
-from cleared.records.table_schema import FOLDER, schema_path, table_of
+from cleared.records.table_names import FOLDER, row_id, schema_path, table_of
+from cleared.records.table_rows import Table
 
 
 def list_tables(host: Host) -> list[dict[str, Any]]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, TypeAlias
 
 from msgspec import Struct
@@ -12,9 +12,9 @@ from cleared.base.csv_text import CsvDamage, encode, format_record, read_records
 from cleared.base.errors import Place
 from cleared.base.file_source import FileSource
 from cleared.domains.record_audit import Violation
-from cleared.records.table_schema import Schema, parse_schema, schema_path, table_path
+from cleared.records.table_names import Key, schema_path, table_path
+from cleared.records.table_schema import Schema, parse_schema
 
-Key: TypeAlias = tuple[str, ...]
 Row: TypeAlias = tuple[str, ...]
 """The texts of a row, in the order of the columns."""
 
@@ -34,17 +34,6 @@ class Table(Struct):
         """The values of a row, as a script gets them."""
         values = zip(self.schema.columns.values(), row, strict=True)
         return {column.name: _for_script(column.read_text(text)) for column, text in values}
-
-
-def row_id(table: str, key: Iterable[str]) -> str:
-    """What a row is called in cards and by ``cleared why``: ``prices/ABC-1``."""
-    return "/".join([table, *(part.replace("%", "%25").replace("/", "%2F") for part in key)])
-
-
-def parse_row_id(name: str) -> tuple[str, Key] | None:
-    """The inverse of ``row_id``; None for what is none."""
-    table, *parts = name.split("/")
-    return (table, tuple(part.replace("%2F", "/").replace("%25", "%") for part in parts)) if table and parts else None
 
 
 def load_table(source: FileSource, name: str) -> Table | None:

@@ -212,15 +212,12 @@ KINDS: Final = {
 """The types of columns, by their names."""
 
 
-FOLDER: Final = "records"
 MAX_ROWS: Final = 100_000
 """Of a table, whatever its schema says."""
 _USUAL_ROWS: Final = 10_000
 _MAX_BYTES: Final = 100_000
 _MAX_COLUMNS: Final = 100
-_NAME: Final = re.compile(r"[a-z][a-z0-9_-]{0,59}", re.ASCII)
 _COLUMN: Final = re.compile(r"[a-z][a-z0-9_]{0,59}", re.ASCII)
-_FILE: Final = re.compile(rf"{FOLDER}/([^/]+)\.(csv|yaml)")
 _OPTIONS: Final = ("type", "optional", "min", "max", "places", "max_length", "choices")
 
 
@@ -230,25 +227,6 @@ class Schema(Struct, frozen=True):
     columns: Mapping[str, Column]
     key: tuple[str, ...]
     max_rows: int = _USUAL_ROWS
-
-
-def table_path(name: str) -> str:
-    return f"{FOLDER}/{name}.csv"
-
-
-def schema_path(name: str) -> str:
-    return f"{FOLDER}/{name}.yaml"
-
-
-def is_table_name(name: str) -> bool:
-    """Whether it can name a table: small letters, digits, ``-`` and ``_``."""
-    return _NAME.fullmatch(name) is not None
-
-
-def table_of(path: str, ending: str) -> str | None:
-    """The table whose file with this ending is at a path; None where that is no such file."""
-    match = _FILE.fullmatch(path)
-    return match[1] if match is not None and match[2] == ending and is_table_name(match[1]) else None
 
 
 def parse_schema(data: bytes, path: str) -> Schema:
