@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 from bench.measure import Result, interleave, seconds
-from cleared.books.bank_files.plugins import BUILT_IN
+from cleared.books.bank_files.plugins import load_format
 
 LINES = 10_000
 TARGET = 1.5
@@ -55,7 +55,7 @@ def _make_rows() -> tuple[str, str, str]:
 
 def _measure(format: str, text: str, library: str, read_beside: Callable[[Any, str], object]) -> Result:
     """The libraries are installed for this only; one that is not here is left out."""
-    importer = BUILT_IN[format]()
+    importer = load_format(format)()
     assert len(importer.parse(text, 2).rows) == LINES
 
     def read() -> object:

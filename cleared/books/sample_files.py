@@ -19,7 +19,7 @@ from msgspec import Struct
 from cleared.base import money
 from cleared.base.file_source import FileSource
 from cleared.books.bank_files.csv_presets import find_profile
-from cleared.books.bank_files.plugins import BUILT_IN, STATEMENT_FORMATS
+from cleared.books.bank_files.plugins import BUILT_IN, STATEMENT_FORMATS, load_format
 from cleared.books.ledger.book_paths import locate_books
 from cleared.books.ledger.periods import parse_periods
 from cleared.workspace.location import Layout
@@ -127,7 +127,7 @@ def _render_file(account: BankAccount, rows: list[SampleRow], config: Config) ->
         return _render_profile(*described, account, rows, config)
     if name in STATEMENT_FORMATS:
         return _render_ofx(account, rows, config)
-    render_sample = getattr(BUILT_IN.get(name), "render_sample", None)
+    render_sample = getattr(load_format(name), "render_sample", None) if name in BUILT_IN else None
     if render_sample is None:
         return None
     table: list[list[str]] = render_sample([(row.day, row.text, row.amount, row.type) for row in rows])

@@ -7,7 +7,7 @@ from collections.abc import Collection
 
 from cleared.base.errors import Place
 from cleared.books.bank_files.base import ImportFileError, quote_text
-from cleared.books.bank_files.plugins import BUILT_IN, NAME_READERS
+from cleared.books.bank_files.plugins import BUILT_IN, NAME_READERS, load_format
 from cleared.books.ledger.bank_row import ParsedFile, Statement
 from cleared.workspace.settings.bank_section import BankAccount
 from cleared.workspace.settings.model import Config
@@ -212,7 +212,8 @@ def find_account_type(format: str) -> str:
     """The ``type:`` of accounts that have files of a format; checking where the format does not say."""
     from cleared.books.bank_files.csv_presets import load_presets  # late: only a refusal and a new account need it
 
-    return str(getattr(BUILT_IN.get(format) or load_presets().get(format), "account_type", "checking"))
+    found = load_format(format) if format in BUILT_IN else load_presets().get(format)
+    return str(getattr(found, "account_type", "checking"))
 
 
 def name_bank(format: str) -> str:

@@ -51,7 +51,6 @@ class Camt(BuiltInFormat):
     """ISO 20022 account statements (053) and reports (052). One file may hold several accounts."""
 
     name = "camt"
-    beginnings = "<"
     numbers_rows = True
 
     def find_encoding(self, data: bytes) -> str:

@@ -21,7 +21,7 @@ from cleared.books.bank_files.base import (
 )
 from cleared.books.bank_files.cell_values import find_places
 from cleared.books.bank_files.csv_table import quote_columns, read_header, too_many_rows_error
-from cleared.books.bank_files.plugins import load_bank_presets, load_importers
+from cleared.books.bank_files.plugins import BUILT_IN, load_bank_presets, load_importers
 from cleared.books.bank_files.text_decoding import decode_text, refuse_binary, refuse_nul
 from cleared.books.ledger.bank_row import BankRow, ParsedFile
 from cleared.workspace.settings.model import Config, Limits
@@ -36,14 +36,15 @@ def read_file(name: str, data: bytes, config: Config, places: int, format: str |
     Raises ``ImportFileError`` for anything wrong with the file: faults of up to 20 lines at once, the first
     one in a row each. Raises ``WorkspaceError`` for importers that cannot be set up.
     """
-    importers = load_importers(config)
+    sample = Sample(name, data[:SAMPLE_BYTES])
+    importers = load_importers(config, sample, format)
     try:
         if format is None:
-            format = _detect_among(name, data, config, importers)
+            format = _detect_among(sample, data, config, importers)
         else:
             _refuse_outright(data, config)
             if format not in importers and format not in load_bank_presets(config):
-                known = sorted({*importers, *load_bank_presets(config)})
+                known = sorted({*BUILT_IN, *importers, *load_bank_presets(config)})
                 raise ImportFileError(
                     f"there is no import format {quote_text(format)}; known are {', '.join(known)}",
                     place=Place(field="format"),
@@ -65,15 +66,16 @@ def detect_format(name: str, data: bytes, config: Config) -> str:
     Where several do, the one that ``format:`` of a bank account names wins, among the accounts whose folder
     the file may lie in; more than one is refused.
     """
+    sample = Sample(name, data[:SAMPLE_BYTES])
     try:
-        return _detect_among(name, data, config, load_importers(config))
+        return _detect_among(sample, data, config, load_importers(config, sample))
     except ImportFileError as error:
         raise error.of_file(name) from error.__cause__
 
 
-def _detect_among(name: str, data: bytes, config: Config, importers: Mapping[str, Importer]) -> str:
+def _detect_among(sample: Sample, data: bytes, config: Config, importers: Mapping[str, Importer]) -> str:
+    name = sample.name
     _refuse_outright(data, config)
-    sample = Sample(name, data[:SAMPLE_BYTES])
     matching = _ask_importers(sample, config, importers)
     if not matching and is_windows_text(sample.data, "utf-8"):  # its column heads may have accents
         matching = _ask_importers(Sample(name, sample.view("cp1252").encode()), config, importers)

@@ -85,7 +85,6 @@ class Ofx(BuiltInFormat):
     """Open Financial Exchange. One file may hold several accounts, banks' and cards'."""
 
     name = "ofx"
-    beginnings = "<Oo"
     numbers_rows = True
 
     def find_encoding(self, data: bytes) -> str:

@@ -46,7 +46,6 @@ class Qif(BuiltInFormat):
     """Quicken Interchange Format: bank, card and cash accounts. Investments and lists in the file are passed over."""
 
     name = "qif"
-    beginnings = "!#"
     orders: tuple[str, ...] = ("mdy", "dmy", "ymd")
 
     def find_encoding(self, data: bytes) -> str:

@@ -19,7 +19,7 @@ from cleared.books.bank_files import ImportFileError, Sample
 from cleared.books.bank_files.account_matching import resolve_account
 from cleared.books.bank_files.chase import ChaseChecking
 from cleared.books.bank_files.file_reading import detect_format, read_file
-from cleared.books.bank_files.plugins import BUILT_IN
+from cleared.books.bank_files.plugins import BUILT_IN, load_format
 from cleared.books.ledger.bank_row import ParsedFile
 from cleared.workspace.settings.bank_section import BankAccount, Match
 from cleared.workspace.settings.model import Config
@@ -267,7 +267,7 @@ def test_the_built_in_importers_are_published_as_plug_ins_are() -> None:
     published = project["entry-points"]["cleared.importers"]
     assert set(published) == set(BUILT_IN)
     for name, value in published.items():
-        assert importlib.metadata.EntryPoint(name, value, "cleared.importers").load() is BUILT_IN[name]
+        assert importlib.metadata.EntryPoint(name, value, "cleared.importers").load() is load_format(name)
     assert detect_format("a", CARD.encode(), plugged("chase_card")) == "chase_card"
 
 
