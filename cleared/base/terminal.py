@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import sys
 import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -22,7 +23,7 @@ def escape_text(text: object) -> str:
     """The text on one line: control, direction and other unseen characters as escapes (``\\n``, ``\\u202e``). Odd
     spaces stay: they show the blank that they are, and banks write them."""
     string = str(text)
-    if string.isprintable() and (string.isascii() or INVISIBLE.search(string) is None):
+    if string.isprintable() and (string.isascii() or re.search(INVISIBLE, string) is None):
         return string
     return "".join(_escape_char(c) if is_unseen(c) and unicodedata.category(c) != "Zs" else c for c in string)
 

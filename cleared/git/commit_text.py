@@ -15,7 +15,7 @@ from cleared.base.errors import UsageError
 _TRAILER_KEY = re.compile(r"[A-Za-z][A-Za-z0-9-]*")
 _TRAILER_LINE = re.compile(r"([A-Za-z][A-Za-z0-9-]*): (.*)")
 #: All that could end a line or steer a terminal; a tab and a newline are text.
-_CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f\x80-\x9f\u2028\u2029]")
+_CONTROL = "[\x00-\x08\x0b-\x1f\x7f\x80-\x9f\u2028\u2029]"
 #: What git itself strips from the ends of a name.
 _TRIMMED = " .,:;<>\"\\'\t"
 
@@ -73,7 +73,11 @@ def format_message(message: str, trailers: Sequence[tuple[str, str]]) -> str:
     for key, value in trailers:
         if not _TRAILER_KEY.fullmatch(key):
             raise UsageError(f"{key!r} is not a trailer's key")
-        if not value.strip() or value != value.strip() or _CONTROL.search(value) or "\n" in value:
+        if (
+            not value.strip()
+            or value != value.strip()
+            or (not value.isprintable() and re.search(rf"{_CONTROL}|\n", value))
+        ):
             raise UsageError(f"the trailer {key} must be one line of text")
         lines.append(f"{key}: {value}")
     return body + "\n\n" + "\n".join(lines) + "\n"
@@ -105,14 +109,15 @@ def split_message(message: str) -> tuple[str, list[tuple[str, str]]]:
 
 def _replace_unseen(line: str) -> str:
     """Without what could steer a terminal, turn the direction of the text, or hide in it."""
-    line = _CONTROL.sub("\N{REPLACEMENT CHARACTER}", line)
-    if line.isascii():
+    if line.isascii() and line.isprintable():
         return line
+    line = re.sub(_CONTROL, "\N{REPLACEMENT CHARACTER}", line)
     return "".join("\N{REPLACEMENT CHARACTER}" if unicodedata.category(c) == "Cf" else c for c in line)
 
 
 def _clean_identity(text: str) -> str:
-    text = _CONTROL.sub(" ", text).replace("\n", " ").replace("<", "").replace(">", "")
+    text = text if text.isprintable() else re.sub(_CONTROL, " ", text)
+    text = text.replace("\n", " ").replace("<", "").replace(">", "")
     return " ".join(text.encode("utf-8", "replace").decode().split()).strip(_TRIMMED)
 
 

@@ -25,19 +25,20 @@ MAX_NESTING = 64
 
 # Characters that make a reader see another program than the one that runs (Trojan Source, CVE-2021-42574): those
 # that turn the direction of the text, and those that editors show as the end of a line and Python does not.
-_BIDI = re.compile("[\u202a-\u202e\u2066-\u2069\u200e\u200f\u061c\u2028\u2029]")
-_SURROGATE = re.compile("[\ud800-\udfff]")
+_BIDI = "[\u202a-\u202e\u2066-\u2069\u200e\u200f\u061c\u2028\u2029]"
+_SURROGATE = "[\ud800-\udfff]"
 # All but tab, line feed and form feed: a terminal obeys them, so a reviewer would not see the text as it is.
 _CONTROL = re.compile("[\x01-\x08\x0b\x0e-\x1f\x7f-\x9f]")
 # Every alternative matches whatever it begins, so the scan is linear for any text.
 _TOKEN = re.compile(
     r"""(?P<string>(?:\"\"\"(?:\\.|[^\\]|\\\Z)*?(?:\"\"\"|\Z))|(?:'''(?:\\.|[^\\]|\\\Z)*?(?:'''|\Z))"""
     r"""|(?:"(?:\\.|[^"\\\n])*"?)|(?:'(?:\\.|[^'\\\n])*'?))"""
-    r"""|(?P<comment>\#[^\n]*)|(?P<open>[(\[{])|(?P<close>[)\]}])""",
+    r"""|(?P<comment>\#[^\n]*)""",
     re.DOTALL,
 )
 # `not not not …`, `- - - …`, `lambda: lambda: …`: nesting without a bracket.
 _PREFIXES = re.compile(rf"(?:(?:\bnot\b|\bawait\b|\blambda\b[^:\n]{{0,40}}:|[-+~])\s*){{{MAX_NESTING}}}")
+_BRACKET = re.compile(r"[(\[{)\]}]")
 _NOT_NEWLINE = re.compile(r"[^\n]")
 # Python reads decimal numbers of up to 4300 digits, and says where only from 3.12 on.
 _HUGE_NUMBER = re.compile(r"(?<![0-9A-Za-z_.])[0-9](?:_?[0-9]){4300,}(?![0-9A-Za-z_.])")
@@ -208,7 +209,8 @@ def _check_characters(source: str, file: str) -> Finding | None:
     if (nul := source.find("\0")) >= 0:
         message, remedy = "the script contains a NUL character", "Delete it; a script is plain text."
         return Finding("character", message, Place(file, *line_column(source, nul)), remedy)
-    if match := _SURROGATE.search(source):
+    is_plain = source.isascii()
+    if not is_plain and (match := re.search(_SURROGATE, source)):
         message = f"the script contains U+{ord(match.group()):04X}, which is no character"
         place = Place(file, *line_column(source, match.start()))
         return Finding("character", message, place, "Delete it; a script is UTF-8 text.")
@@ -216,7 +218,7 @@ def _check_characters(source: str, file: str) -> Finding | None:
         message = f"the script contains the control character U+{ord(match.group()):04X}"
         place = Place(file, *line_column(source, match.start()))
         return Finding("character", message, place, "Delete it, or write it as an escape inside a string.")
-    if match := _BIDI.search(source):
+    if not is_plain and (match := re.search(_BIDI, source)):
         message = f"U+{ord(match.group()):04X} makes the text read differently from how it runs"
         place = Place(file, *line_column(source, match.start()))
         return Finding("bidi", message, place, "Delete it, or write it as an escape inside a string.")
@@ -224,15 +226,11 @@ def _check_characters(source: str, file: str) -> Finding | None:
 
 
 def _check_nesting(source: str, file: str) -> Finding | None:
-    depth = 0
-    for match in _TOKEN.finditer(source):
-        if match.lastgroup == "open":
-            depth += 1
-            if depth > MAX_NESTING:
-                return _nesting_finding(file, *line_column(source, match.start()))
-        elif match.lastgroup == "close":
-            depth = max(depth - 1, 0)
-    code = blank_strings(source)
+    depth, code = 0, blank_strings(source)
+    for match in _BRACKET.finditer(code):
+        depth = depth + 1 if match[0] in "([{" else max(depth - 1, 0)
+        if depth > MAX_NESTING:
+            return _nesting_finding(file, *line_column(source, match.start()))
     if run := _PREFIXES.search(code):
         return _nesting_finding(file, *line_column(source, run.start()))
     if huge := _HUGE_NUMBER.search(code):
@@ -242,8 +240,7 @@ def _check_nesting(source: str, file: str) -> Finding | None:
 
 
 def _blank_match(match: re.Match[str]) -> str:
-    kind = match.lastgroup
-    return _NOT_NEWLINE.sub("_", match.group()) if kind in ("string", "comment") else match.group()
+    return _NOT_NEWLINE.sub("_", match[0])
 
 
 def _nesting_finding(file: str, line: int, column: int) -> Finding:

@@ -37,7 +37,6 @@ RULES: Final = make_rules(
     since="0.2",
 )
 
-_RUN: Final = re.compile(f"{INVISIBLE.pattern}+")
 _NOT_ASCII: Final = re.compile(r"[^\x00-\x7f]+")
 _REST: Final = re.compile(r"\w*")
 _PREFIX: Final = re.compile(r"^\w*")
@@ -45,7 +44,9 @@ _PREFIX: Final = re.compile(r"^\w*")
 
 def find_invisible(source: str, file: str) -> Iterator[Finding]:
     """A finding for each invisible character of a normalised source."""
-    for match in islice(_RUN.finditer(source), _MOST):
+    if source.isascii():
+        return
+    for match in islice(re.finditer(f"{INVISIBLE}+", source), _MOST):
         char = match[0][0]
         escape = f"\\u{ord(char):04x}" if ord(char) < 0x10000 else f"\\U{ord(char):08x}"
         yield Finding(
@@ -61,6 +62,8 @@ def find_strange_names(source: str, file: str) -> Iterator[Finding]:
 
     Names inside f-strings are found on the syntax tree (``is_strange_name``).
     """
+    if source.isascii():
+        return
     code, end = blank_strings(source), 0
     for match in islice(_NOT_ASCII.finditer(code), _MOST):
         if match.start() < end:

@@ -62,10 +62,11 @@ def find_used(source: str, file: str) -> tuple[frozenset[str], frozenset[str]]:
     tree = parse_script(normalise_text(source), file)
     if isinstance(tree, Finding):
         return frozenset(), frozenset()
-    used = {n.id for n in ast.walk(tree) if isinstance(n, ast.Name)}
-    scripts = set()
+    used, scripts = set[str](), set[str]()
     for node in ast.walk(tree):
-        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "script_run":
+        if isinstance(node, ast.Name):
+            used.add(node.id)
+        elif isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "script_run":
             first = node.args[0] if node.args else next((k.value for k in node.keywords if k.arg == "name"), None)
             if isinstance(first, ast.Constant) and isinstance(first.value, str):
                 scripts.add(first.value)

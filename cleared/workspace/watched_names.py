@@ -37,7 +37,7 @@ def is_ready_name(name: str) -> bool:
 
 def has_control_characters(name: str) -> bool:
     """Whether the name holds control characters, line separators, or bytes that are no text."""
-    return re.search(_UNSPEAKABLE, name) is not None
+    return not name.isprintable() and re.search(_UNSPEAKABLE, name) is not None
 
 
 def escape_name(name: str) -> str:

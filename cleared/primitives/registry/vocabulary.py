@@ -21,7 +21,7 @@ from cleared.workspace.settings.secrets import Redactor
 
 MAX_DEPTH: Final = 32
 _ISO_DATE: Final = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}", re.ASCII)
-_CONTROL: Final = re.compile(r"[\x00-\x1f\x7f\x85\u2028\u2029]")
+_CONTROL: Final = r"[\x00-\x1f\x7f\x85\u2028\u2029]"
 
 
 class DecodingContext(Struct, frozen=True):
@@ -144,7 +144,7 @@ def _decode_text(value: object, env: DecodingContext) -> str:
 def decode_line(value: object, env: DecodingContext) -> str:
     """Text on one line. Raises ``ValueError``."""
     text = _decode_text(value, env)
-    if _CONTROL.search(text):
+    if not text.isprintable() and re.search(_CONTROL, text):
         raise ValueError("the text must be one line, without control characters")
     return text
 

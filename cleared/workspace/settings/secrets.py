@@ -41,7 +41,7 @@ _WORD: Final = "[A-Za-z0-9_-]"
 _SIGNED: Final = rf"(?<!{_WORD})(?>{_WORD}*?(?<![A-Za-z0-9])eyJ){_WORD}{{10,}}+\.{_WORD}{{10,}}+\.{_WORD}{{5,}}+"
 # Each repeats a bounded number of times where it can begin at many places of one word: programs print what they like.
 # No shape matches a quote, and none but a key a backslash: JSON that holds a secret is JSON afterwards.
-_SHAPES: Final = re.compile(
+_SHAPES: Final = (
     r"(?<![A-Za-z0-9])(?:sk-[A-Za-z0-9_-]{16,}|[sr]k_(?:live|test)_[A-Za-z0-9]{16,}"
     r"|(?:gh[pousr]|github_pat)_[A-Za-z0-9_]{20,}|glpat-[A-Za-z0-9_-]{16,}|npm_[A-Za-z0-9]{30,}|hf_[A-Za-z0-9]{30,}"
     r"|xox[abprs]-[A-Za-z0-9-]{10,}|SG\.[A-Za-z0-9_-]{16,}\.[A-Za-z0-9_-]{16,}"
@@ -51,13 +51,14 @@ _SHAPES: Final = re.compile(
     r"|(?<=://)[^\s/@:\"\\]{1,100}:[^\s/@\"\\]{3,200}(?=@)"
     rf"|{_KEY}"
 )
+"""Compiled when a text may have one, as that takes as long as five modules to import."""
 _PLAIN_MARKS: Final = ("sk-", "glpat-", "xox", "SG.", "AKIA", "ASIA", "AIza", "eyJ", "earer ", "://", "PRIVATE KEY")
 _UNDERSCORED_MARKS: Final = (
     *("k_live_", "k_test_", "ghp_", "gho_", "ghu_", "ghs_", "ghr_", "github_pat_", "npm_", "hf_"),
     *_PLAIN_MARKS,
 )
 """A text that holds none of these has none of the shapes, and to see that takes a tenth of the time."""
-_ASSIGNED: Final = re.compile(rf"(?i)((?:{SECRET_NAMES})[a-z0-9_]{{0,64}}+[\"']?\s*+[=:]\s*+[\"']?)([^\s\"',;]{{6,}})")
+_ASSIGNED: Final = rf"(?i)((?:{SECRET_NAMES})[a-z0-9_]{{0,64}}+[\"']?\s*+[=:]\s*+[\"']?)([^\s\"',;]{{6,}})"
 
 
 class Redactor(Struct, frozen=True):
@@ -76,17 +77,17 @@ class Redactor(Struct, frozen=True):
                 text = text.replace(secret, REDACTED)
         for mark in _UNDERSCORED_MARKS if "_" in text else _PLAIN_MARKS:
             if mark in text:
-                return _SHAPES.sub(REDACTED, text)
+                return re.sub(_SHAPES, REDACTED, text)
         return text
 
     def redact_output(self, text: str) -> str:
         """A program's output: what is assigned to the name of a secret is taken out of it too. Bank texts and books
         are not read so: ``TOKEN: 123456`` may be all that a bank has to say."""
-        return _ASSIGNED.sub(lambda match: match[1] + REDACTED, self.redact_text(text))
+        return re.sub(_ASSIGNED, lambda match: match[1] + REDACTED, self.redact_text(text))
 
     def find_secrets(self, text: str) -> list[str]:
         """The secrets in a text."""
-        return [*(s for s in self.secrets if s in text), *(m.group() for m in _SHAPES.finditer(text))]
+        return [*(s for s in self.secrets if s in text), *(m.group() for m in re.finditer(_SHAPES, text))]
 
     def redact_data(self, value: Any) -> Any:
         """The same for every text in plain data, dict keys too."""
