@@ -13,7 +13,7 @@ from datetime import date, datetime
 from decimal import Decimal
 from importlib import import_module
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol, TypeAlias
+from typing import Any, Protocol, TypeAlias
 
 from msgspec import Struct
 
@@ -324,7 +324,7 @@ IsReversed: TypeAlias = Callable[[Layout, FileSource, FileSource], bool]
 """Given the files as the act left them, and as they are now. Raises ``WorkspaceError`` where they cannot be read."""
 
 
-class WayBack(NamedTuple):
+class WayBack(Struct, frozen=True):
     """``name``: of what was acted on, among acts of one ``kind``. ``remedy``: the command; empty where this act itself
     took back another one of that kind and name, or is none that a person made."""
 
@@ -337,7 +337,7 @@ class WayBack(NamedTuple):
     """Whether it is taken back already, though no act after it says so; None: then it is not."""
 
 
-class Act(NamedTuple):
+class Act(Struct, frozen=True):
     """One sort of act. The groups of ``pattern``, which begins the first line of its commit, are its name."""
 
     pattern: str

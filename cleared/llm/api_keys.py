@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from msgspec import Struct
@@ -26,12 +25,14 @@ _KEYRING_PATIENCE: Final = 20.0
 """Seconds: a keyring that is locked asks its user first."""
 
 
-@dataclass(frozen=True, slots=True)
-class ApiKey:
-    """A key, and in words where it is from."""
+class ApiKey(Struct, frozen=True):
+    """A key, and in words where it is from; not to be seen where it is shown."""
 
-    text: str = field(repr=False)
+    text: str
     source: str
+
+    def __repr__(self) -> str:
+        return f"ApiKey(source={self.source!r})"
 
 
 def list_environment_keys(llm: Llm, environ: Mapping[str, str]) -> list[str]:

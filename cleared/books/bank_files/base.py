@@ -8,7 +8,6 @@ A plug-in is a class without constructor arguments, published as an entry point 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Protocol, runtime_checkable
 
@@ -33,8 +32,7 @@ def is_windows_text(data: bytes, encoding: str) -> bool:
     return data.decode("utf-8", "ignore").isascii()
 
 
-@dataclass(frozen=True)
-class Sample:
+class Sample(Struct, frozen=True, dict=True):
     """The beginning of a file, for recognising its format and for nothing else.
 
     Its text may be wrong or end in the middle of a character: the file is decoded strictly only once its

@@ -1,6 +1,6 @@
 """What primitives about the books take and give: dicts, which a script sees as ``TypedDict``s, and types of values."""
 
-from __future__ import annotations
+# Without annotations from __future__: each would be a text, which a TypedDict compiles.
 
 from decimal import Decimal
 from difflib import get_close_matches
@@ -19,6 +19,36 @@ from cleared.primitives.registry.vocabulary import (
     decode_line,
     quote_value,
 )
+
+
+def _decode_status(value: object, env: DecodingContext) -> str:
+    if value not in STATUSES:
+        near = get_close_matches(value[:40], STATUSES, n=1) if isinstance(value, str) else []
+        hint = f"; did you mean {near[0]}?" if near else ""
+        raise ValueError(f"{quote_value(value)} is not a status ({', '.join(STATUSES)}){hint}")
+    return str(value)
+
+
+def _decode_entry_id(value: object, env: DecodingContext) -> str:
+    text = decode_line(value, env)
+    if parse_entry_id(text) is None:
+        raise ValueError(f"{text[:40]!r} is not an entry id such as 2025-01-001")
+    return text
+
+
+STATUS: Final = ValueType(
+    "Status",
+    "Status",
+    {"enum": list(STATUSES)},
+    _decode_status,
+    gives="Status",
+    definition=f"Status = Literal[{', '.join(map(repr, STATUSES))}]",
+)
+ENTRY_ID: Final = ValueType("EntryId", "str", {"type": "string"}, _decode_entry_id)
+
+Status = Annotated[str, STATUS]
+EntryId = Annotated[str, ENTRY_ID]
+"""``YYYY-MM-NNN``, or the id of one of its legs."""
 
 
 class JournalLine(TypedDict):
@@ -154,6 +184,13 @@ class Processed(TypedDict):
     duplicates: int
 
 
+class LegInfo(TypedDict):
+    """One leg; ``amount`` is debit minus credit."""
+
+    account_id: int
+    amount: Decimal
+
+
 class DecisionInfo(TypedDict):
     """What a person decided about an entry; ``before`` as the agent posted it, ``after`` as it is now."""
 
@@ -168,40 +205,3 @@ class DecisionInfo(TypedDict):
     status: str
     before: list[LegInfo]
     after: list[LegInfo]
-
-
-class LegInfo(TypedDict):
-    """One leg; ``amount`` is debit minus credit."""
-
-    account_id: int
-    amount: Decimal
-
-
-def _decode_status(value: object, env: DecodingContext) -> str:
-    if value not in STATUSES:
-        near = get_close_matches(value[:40], STATUSES, n=1) if isinstance(value, str) else []
-        hint = f"; did you mean {near[0]}?" if near else ""
-        raise ValueError(f"{quote_value(value)} is not a status ({', '.join(STATUSES)}){hint}")
-    return str(value)
-
-
-def _decode_entry_id(value: object, env: DecodingContext) -> str:
-    text = decode_line(value, env)
-    if parse_entry_id(text) is None:
-        raise ValueError(f"{text[:40]!r} is not an entry id such as 2025-01-001")
-    return text
-
-
-STATUS: Final = ValueType(
-    "Status",
-    "Status",
-    {"enum": list(STATUSES)},
-    _decode_status,
-    gives="Status",
-    definition=f"Status = Literal[{', '.join(map(repr, STATUSES))}]",
-)
-ENTRY_ID: Final = ValueType("EntryId", "str", {"type": "string"}, _decode_entry_id)
-
-Status = Annotated[str, STATUS]
-EntryId = Annotated[str, ENTRY_ID]
-"""``YYYY-MM-NNN``, or the id of one of its legs."""

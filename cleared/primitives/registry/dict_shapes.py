@@ -1,6 +1,6 @@
 """The dicts primitives take and give. A script sees them as ``TypedDict``s."""
 
-from __future__ import annotations
+# Without annotations from __future__: each would be a text, which a TypedDict compiles.
 
 from typing import Any, TypedDict
 

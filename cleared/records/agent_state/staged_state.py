@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any, ClassVar, Final, cast
 
 from cleared.base.errors import Place, PrimitiveError, WorkspaceError
@@ -25,18 +24,18 @@ _SUFFIX: Final = ".json"
 _MAX_KEY: Final = 100
 
 
-@dataclass
 class StagedState(Staged):
     """Nothing is read before a script asks. Values are held as their JSON."""
 
-    source: FileSource
-    agent: str = ""
-    kept: dict[str, str] | None = None
-    """What the agent keeps, as the commit has it."""
-    changed: dict[str, str | None] = field(default_factory=dict)
-    """Key → the JSON of its value; None: it goes."""
-    restored: dict[str, dict[str, str]] = field(default_factory=dict)
-    """Agent → all that it keeps, where a decision puts back values of it."""
+    def __init__(self, source: FileSource) -> None:
+        self.source = source
+        self.agent = ""
+        self.kept: dict[str, str] | None = None
+        """What the agent keeps, as the commit has it."""
+        self.changed: dict[str, str | None] = {}
+        """Key → the JSON of its value; None: it goes."""
+        self.restored: dict[str, dict[str, str]] = {}
+        """Agent → all that it keeps, where a decision puts back values of it."""
 
     def restore_value(self, agent: str, key: str, now: str | None, text: str | None) -> bool:
         """Stage that an agent keeps this under a key (None: nothing), where it is ``now`` as said; whether it is.

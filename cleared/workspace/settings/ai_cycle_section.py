@@ -1,6 +1,6 @@
 """The sections of coding engines: ``loop.ai``, AI cycles, and ``tasks``, who works on tasks and for how long."""
 
-from __future__ import annotations
+# Without annotations from __future__: each would be a text, to be compiled by every command that reads its settings.
 
 from decimal import Decimal
 from typing import Final, Literal, get_args

@@ -3,7 +3,7 @@
 The keys and their meaning are part of the interface: the reference page is generated from this module.
 """
 
-from __future__ import annotations
+# Without annotations from __future__: each would be a text, to be compiled by every command that reads its settings.
 
 from collections.abc import Mapping
 from dataclasses import field

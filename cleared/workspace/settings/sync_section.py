@@ -1,6 +1,6 @@
 """What ``config.yaml`` says of other clones of the books."""
 
-from __future__ import annotations
+# Without annotations from __future__: each would be a text, to be compiled by every command that reads its settings.
 
 from cleared.workspace.settings.section import Section, config_section, program, protected
 
