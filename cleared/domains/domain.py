@@ -21,7 +21,7 @@ from cleared.base.effects import Effect
 from cleared.base.errors import ClearedError
 from cleared.base.file_source import FileSource
 from cleared.domains.record_audit import RecordAudit, Violation
-from cleared.domains.record_comparison import RecordComparison
+from cleared.domains.record_comparison import Record, RecordComparison
 from cleared.domains.renamed_records import RenamedRecords
 from cleared.git import Snapshot
 from cleared.sandbox.header import HeaderKey
@@ -229,6 +229,8 @@ class Domain(Struct, frozen=True):
     """How many records the last commit has. Raises ``WorkspaceError`` where they cannot be read."""
     record_schema: Callable[[], Mapping[str, Any]] = lambda: {"type": "object"}
     """JSON Schema of one of its records, as drafts describe them."""
+    describe_number: Callable[[Iterable[Record]], str] = lambda _: ""
+    """How many of its records there are, in words: ``3 rows of prices change``; empty: their number and noun."""
     comparison: Callable[[], RecordComparison] = RecordComparison
     """How its records are compared and shown."""
     audit: Callable[[Layout], RecordAudit] = RecordAudit

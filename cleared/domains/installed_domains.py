@@ -228,10 +228,10 @@ def describe_drafts(parts: Mapping[str, Staged]) -> dict[str, DraftDescription]:
 def count_records(records: Mapping[str, Sized | int]) -> str:
     """How many there are, in words: ``2 entries``; of domains without any, only the first, where none has any.
     ``records``: what they are called → they, or their number."""
-    nouns = [domain.record_noun for domain in load_domains()]
-    counts = []
-    for one, many in [noun for noun in nouns if records.get(noun[1])] or nouns[:1]:
+    domains, counts = load_domains(), []
+    for domain in [each for each in domains if records.get(each.record_noun[1])] or domains[:1]:
+        one, many = domain.record_noun
         found = records.get(many, 0)
-        words = load_comparisons()[many].describe_number(found.values()) if isinstance(found, Mapping) else ""
+        words = domain.describe_number(found.values()) if isinstance(found, Mapping) else ""
         counts.append(words or count_noun(found if isinstance(found, int) else len(found), one, many))
     return ", ".join(counts)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any, ClassVar, Final
 
 from msgspec import Struct
@@ -106,10 +106,6 @@ class RecordComparison:
         cells = ["; ".join(f"{name} {each[name]}" for name in shown if each.get(name)) for each in flat]
         verb = _VERBS[(before is not None, after is not None)]
         return RecordDifference(f"{verb}: {', '.join(shown)}" if before and after and shown else verb, *cells)
-
-    def describe_number(self, records: Iterable[Record]) -> str:
-        """How many there are, in words of the domain: ``3 rows of prices change``; empty: their number and noun."""
-        return ""
 
     def find_ids(self, layout: Layout, source: FileSource) -> Mapping[str, str]:
         """``RecordSummary.key`` → the id of the record in a commit, as far as that is known."""

@@ -22,6 +22,7 @@ RECORDS: Final = Domain(
     list_header_keys=import_when_called("cleared.records.table_grants:list_header_keys"),
     open=import_when_called("cleared.records.staged_tables:StagedTables"),
     opens_late=True,
+    describe_number=import_when_called("cleared.records.row_changes:count_changes"),
     comparison=import_when_called("cleared.records.row_changes:RowComparison"),
     audit=import_when_called("cleared.records.table_audit:TableAudit"),
     redo=import_when_called("cleared.records.redone_rows:redo_rows"),

@@ -150,9 +150,6 @@ class RowComparison(RecordComparison):
             group = f"{only['change']} {_PLACES[only['change']]} {table}"
         return RecordDifference(group, *(each["text"] if each is not None else "" for each in (before, after)))
 
-    def describe_number(self, records: Iterable[Record]) -> str:
-        return count_changes(records)
-
     def read_added(
         self, layout: Layout, before: FileSource, after: FileSource, files: Collection[str]
     ) -> Mapping[str, Record]:

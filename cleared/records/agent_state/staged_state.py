@@ -212,8 +212,10 @@ class StateComparison(RecordComparison):
     def flatten(self, record: Record) -> Mapping[str, Any]:
         return {"value": json.dumps(record["after"], sort_keys=True)[:200]}
 
-    def describe_number(self, records: Iterable[Record]) -> str:
-        return count_noun(len(list(records)), "kept value")
+
+def count_values(records: Iterable[Record]) -> str:
+    """How many values change, in words."""
+    return count_noun(len(list(records)), "kept value")
 
 
 class StateAudit(RecordAudit):

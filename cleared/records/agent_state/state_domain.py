@@ -15,6 +15,7 @@ STATE: Final = Domain(
     list_grants=import_when_called("cleared.records.agent_state.state_primitives:list_grants"),
     open=import_when_called("cleared.records.agent_state.staged_state:open_state"),
     opens_late=True,
+    describe_number=import_when_called("cleared.records.agent_state.staged_state:count_values"),
     comparison=import_when_called("cleared.records.agent_state.staged_state:StateComparison"),
     audit=import_when_called("cleared.records.agent_state.staged_state:StateAudit"),
     redo=import_when_called("cleared.records.agent_state.redone_values:redo_values"),
