@@ -19,7 +19,7 @@ from cleared.workspace.watched_names import escape_name
 MAX_HASHED_LINES: Final = 500
 _MAX_NAMED: Final = 50
 _MAX_REFUSAL_KINDS: Final = 20
-_VARIABLE_PART: Final = re.compile(r"'[^']*'|\"[^\"]*\"|[0-9]+")
+_VARIABLE_PART: Final = r"'[^']*'|\"[^\"]*\"|[0-9]+"
 
 
 def hash_lines(data: bytes) -> list[str]:
@@ -52,7 +52,7 @@ def stage_refusals(
     to the workspace; ``fate``: what they were not."""
     kinds: dict[str, list[str]] = {}
     for name, error in refused.items():
-        kind = type(error).__name__ + _VARIABLE_PART.sub("", error.message.replace(name, ""))
+        kind = type(error).__name__ + re.sub(_VARIABLE_PART, "", error.message.replace(name, ""))
         kinds.setdefault(kind if kind in kinds or len(kinds) < _MAX_REFUSAL_KINDS else "", []).append(name)
     for names in kinds.values():
         first, error = escape_name(names[0]), refused[names[0]]

@@ -35,7 +35,7 @@ MAX_COMMITS_COMPARED: Final = 50
 """How many commits before the last one are compared."""
 SYNC_RESULT: Final = "refs/worktree/cleared-sync"
 """What a sync is about to move the branch to, or has: a kill right after the move leaves it to be accepted."""
-_REVERTS: Final = re.compile(r"This reverts commit ([0-9a-f]{40,64})")
+_REVERTS: Final = r"This reverts commit ([0-9a-f]{40,64})"
 
 
 class LostRows(Struct, frozen=True):
@@ -366,7 +366,7 @@ def _reverted_rows(rows: CommittedRows, repo: Repository, tip: str, head: str, p
     it."""
     reverted: dict[str, Counter[Row]] = {}
     for commit in history.read_log(repo.root, None, grep="This reverts commit ", since=tip, rev=head):
-        for name in _REVERTS.findall(commit.body):
+        for name in re.findall(_REVERTS, commit.body):
             with suppress(WorkspaceError):  # no commit has this id here
                 _, taken = _count_changes(rows, repo, commit.id, paths)
                 added, _ = _count_changes(rows, repo, name, paths)

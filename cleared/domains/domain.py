@@ -13,7 +13,7 @@ from datetime import date, datetime
 from decimal import Decimal
 from importlib import import_module
 from pathlib import Path
-from typing import Any, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 from msgspec import Struct
 
@@ -22,11 +22,13 @@ from cleared.base.errors import ClearedError
 from cleared.base.file_source import FileSource
 from cleared.domains.record_audit import RecordAudit, Violation
 from cleared.domains.record_comparison import Record, RecordComparison
-from cleared.domains.renamed_records import RenamedRecords
 from cleared.git import Snapshot
 from cleared.sandbox.header import HeaderKey
 from cleared.workspace.location import Layout
 from cleared.workspace.settings.model import Config
+
+if TYPE_CHECKING:
+    from cleared.domains.renamed_records import RenamedRecords
 
 RunContext: TypeAlias = Any
 """The ``Context`` of a run or decision (``primitives.context``, which stands above this room)."""

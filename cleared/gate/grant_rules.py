@@ -40,7 +40,7 @@ def find_unknown_grants(script: LintedScript) -> Iterator[Finding]:
         if (
             grant not in known_grants
             and not _ONE_AGENT_RUN.fullmatch(grant)
-            and not MODEL_BUDGET_GRANT.fullmatch(grant)
+            and not re.fullmatch(MODEL_BUDGET_GRANT, grant)
         ):
             near = get_close_matches(grant, sorted(known_grants), 1, 0.6)
             job_type = grant.removeprefix(JOB_TYPE_GRANT)

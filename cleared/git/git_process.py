@@ -124,11 +124,11 @@ _REMOTE_ENVIRONMENT: Final = {"GIT_ALLOW_PROTOCOL": "file:git:http:https:ssh"}
 _REMOTE_SECONDS: Final = 600.0
 
 _BY_NAME: Final = (
-    (re.compile(r"filter\..+\.(clean|smudge|process)", re.DOTALL), ""),
-    (re.compile(r"filter\..+\.required", re.DOTALL), "false"),
-    (re.compile(r"(diff\..+\.(command|textconv)|merge\..+\.driver|credential\..+\.helper)", re.DOTALL), ""),
+    (r"(?s)filter\..+\.(clean|smudge|process)", ""),
+    (r"(?s)filter\..+\.required", "false"),
+    (r"(?s)(diff\..+\.(command|textconv)|merge\..+\.driver|credential\..+\.helper)", ""),
 )
-_HOOK: Final = re.compile(r"(hook\..+)\.[a-z-]+", re.DOTALL)
+_HOOK: Final = r"(?s)(hook\..+)\.[a-z-]+"
 
 
 def fixed_options() -> list[str]:
@@ -148,10 +148,10 @@ def overriding_options(names: Iterable[str]) -> list[str]:
     """
     overriding: dict[str, str] = {}
     for name in names:
-        hook = _HOOK.fullmatch(name)
+        hook = re.fullmatch(_HOOK, name)
         setting = (f"{hook[1]}.enabled", "false") if hook else None
         for pattern, value in _BY_NAME:
-            if pattern.fullmatch(name):
+            if re.fullmatch(pattern, name):
                 setting = (name, value)
         if setting and "=" in setting[0]:
             raise WorkspaceError(

@@ -16,7 +16,7 @@ from cleared.primitives.registry.dict_shapes import CardInfo
 from cleared.primitives.registry.primitive import Effect, primitive
 from cleared.primitives.registry.vocabulary import Line, Text
 
-_TIMEOUT_PATTERN: Final = re.compile(r"([1-9][0-9]{0,5})([smhdw])", re.ASCII)
+_TIMEOUT_PATTERN: Final = r"(?a)([1-9][0-9]{0,5})([smhdw])"
 _UNIT_SECONDS: Final = {"s": 1, "m": 60, "h": 3_600, "d": 86_400, "w": 604_800}
 
 
@@ -89,7 +89,7 @@ def _make_question(
 
 def read_timeout(text: str) -> int:
     """``30m`` → 1,800: the seconds that somebody has to answer. Raises ``PrimitiveError`` for anything else."""
-    match = _TIMEOUT_PATTERN.fullmatch(text)
+    match = re.fullmatch(_TIMEOUT_PATTERN, text)
     if not match:
         raise PrimitiveError(f"{text!r} is no time", place=Place(field="timeout"), remedy="Such as 30m, 12h or 7d.")
     return int(match[1]) * _UNIT_SECONDS[match[2]]

@@ -23,23 +23,24 @@ _ALIASES = {
     "@midnight": "0 0 * * *",
     "@hourly": "0 * * * *",
 }
-_DURATION = re.compile(r"([0-9]{1,9}(?:\.[0-9]{1,6})?)\s*(s|m|h)?", re.ASCII)
-_PLAIN = re.compile(r"[0-9]{1,15}(?:\.[0-9]{1,6})?", re.ASCII)
-_ZONE = re.compile(r"[A-Za-z][A-Za-z0-9_+\-]*(?:/[A-Za-z0-9_+\-]+)*", re.ASCII)
+# Patterns are compiled when a header has such a value: most have few.
+_DURATION = r"(?a)([0-9]{1,9}(?:\.[0-9]{1,6})?)\s*(s|m|h)?"
+_PLAIN = r"(?a)[0-9]{1,15}(?:\.[0-9]{1,6})?"
+_ZONE = r"(?a)[A-Za-z][A-Za-z0-9_+\-]*(?:/[A-Za-z0-9_+\-]+)*"
 # What croniter accepts and we refuse: a random or hashed time, the weekday nearest a day (only newer versions know it),
 # and a range of one value, which it reads as the whole field.
-_RANDOM_TIME = re.compile(r"[rh](?:[(/].*)?", re.ASCII | re.IGNORECASE)
-_NEAREST_WEEKDAY = re.compile(r"[0-9]+w|w[0-9]+", re.ASCII | re.IGNORECASE)
-_RANGE_OF_ONE = re.compile(r"(\w+)-\1(?:/\w*)?", re.ASCII | re.IGNORECASE)
-_CRON_PART = re.compile(r"(?:\*|([0-9]{1,2})(?:-([0-9]{1,2}))?)(?:/([0-9]{1,2}))?", re.ASCII)
+_RANDOM_TIME = r"(?ai)[rh](?:[(/].*)?"
+_NEAREST_WEEKDAY = r"(?ai)[0-9]+w|w[0-9]+"
+_RANGE_OF_ONE = r"(?ai)(\w+)-\1(?:/\w*)?"
+_CRON_PART = r"(?a)(?:\*|([0-9]{1,2})(?:-([0-9]{1,2}))?)(?:/([0-9]{1,2}))?"
 # Minute, hour, a day that every month has, month, weekday.
 _PLAIN_CRON = ((0, 59), (0, 23), (1, 28), (1, 12), (0, 6))
 _UNIT = {None: 1, "s": 1, "m": 60, "h": 3600}
 _MAX_TEXT = 200
 _MAX_EVENT = 100
 # Spaces and dots are not mixed: two dotted names with a space between them are a list whose brackets were forgotten.
-_EVENT_NAME = re.compile(r"[a-z][a-z0-9_]*(?:(?:[.-][a-z0-9_]+)*|(?: [a-z0-9_]+(?:-[a-z0-9_]+)*)+)", re.ASCII)
-_EVENT_PATTERN = re.compile(r"[^\s\[\],]+|[a-z0-9_*?-]+(?: [a-z0-9_*?-]+)+", re.ASCII)
+_EVENT_NAME = r"(?a)[a-z][a-z0-9_]*(?:(?:[.-][a-z0-9_]+)*|(?: [a-z0-9_]+(?:-[a-z0-9_]+)*)+)"
+_EVENT_PATTERN = r"(?a)[^\s\[\],]+|[a-z0-9_*?-]+(?: [a-z0-9_*?-]+)+"
 
 
 class BadValue(Exception):
@@ -83,7 +84,7 @@ def read_words(value: str) -> tuple[str, ...]:
 def is_event_name(name: str) -> bool:
     """Whether events may have this name: words of small letters and digits, with one space between them, or dots and
     hyphens; never spaces and dots both."""
-    return len(name) <= _MAX_EVENT and _EVENT_NAME.fullmatch(name) is not None
+    return len(name) <= _MAX_EVENT and re.fullmatch(_EVENT_NAME, name) is not None
 
 
 def read_event_names(value: str) -> tuple[str, ...]:
@@ -92,7 +93,7 @@ def read_event_names(value: str) -> tuple[str, ...]:
     if not names:
         raise BadValue("value", "the value is empty", "Write one name, or a list as [a, b].")
     for name in names:
-        if not _EVENT_PATTERN.fullmatch(name) or len(name) > _MAX_EVENT:
+        if not re.fullmatch(_EVENT_PATTERN, name) or len(name) > _MAX_EVENT:
             raise BadValue(
                 "value",
                 f"{name[:60]!r} is no name of an event",
@@ -193,14 +194,14 @@ def cron_fields(value: str) -> list[str]:
     if len(fields) not in (5, 6) or len(value) > _MAX_TEXT:
         raise BadValue("cron", f"{value[:60]!r} has {len(fields)} fields, a cron expression has 5 or 6", CRON)
     for field in fields:
-        if _RANDOM_TIME.fullmatch(field):
+        if re.fullmatch(_RANDOM_TIME, field):
             message = f"{field[:60]!r} would be another time whenever it is read"
             raise BadValue("cron", message, "Write the time; `jitter: 5m` spreads the runs of several agents.")
         for part in field.split(","):
-            if _NEAREST_WEEKDAY.fullmatch(part):
+            if re.fullmatch(_NEAREST_WEEKDAY, part):
                 message = f"{part[:60]!r}, the weekday nearest a day, is not known here"
                 raise BadValue("cron", message, "Name the days, e.g. `15`, or `L` for the last of the month.")
-            if one := _RANGE_OF_ONE.fullmatch(part):
+            if one := re.fullmatch(_RANGE_OF_ONE, part):
                 raise BadValue("cron", f"{part[:60]!r} is a range of one", f"Write {one[1]}.")
     return fields
 
@@ -233,7 +234,7 @@ def _is_plain(fields: list[str]) -> bool:
         return False
     for field, (low, high) in zip(fields, _PLAIN_CRON, strict=True):
         for part in field.split(","):
-            match = _CRON_PART.fullmatch(part)
+            match = re.fullmatch(_CRON_PART, part)
             if not match:
                 return False
             start, end, step = (int(g) if g else None for g in match.groups())
@@ -249,7 +250,7 @@ def read_timezone(value: str) -> str:
     from zoneinfo import ZoneInfo
 
     try:
-        if not _ZONE.fullmatch(value):
+        if not re.fullmatch(_ZONE, value):
             raise ValueError
         ZoneInfo(value)
     except (ValueError, OSError, KeyError):
@@ -293,7 +294,7 @@ def read_integers(value: str) -> tuple[int, ...]:
 
 def seconds_reader(low: float, high: float) -> Reader:
     def read_value(value: str) -> float:
-        match = _DURATION.fullmatch(value)
+        match = re.fullmatch(_DURATION, value)
         duration = float(match[1]) * _UNIT[match[2]] if match else -1.0
         if not low <= duration <= high:
             message = f"{value[:60]!r} is not a number of seconds up to {high:g}"
@@ -304,6 +305,6 @@ def seconds_reader(low: float, high: float) -> Reader:
 
 
 def read_money(value: str) -> Decimal:
-    if not _PLAIN.fullmatch(value):
+    if not re.fullmatch(_PLAIN, value):
         raise BadValue("number", f"{value[:60]!r} is not an amount", "Write it like 1500.00.")
     return Decimal(value)

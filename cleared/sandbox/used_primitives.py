@@ -16,9 +16,7 @@ ENQUEUE: Final = "loop_enqueue"
 JOB_TYPE_GRANT: Final = f"{ENQUEUE}:"
 """Prefix of the grant of one job type. Only a header can give such a grant."""
 MODEL_PRIMITIVES: Final = ("llm_classify", "llm_summarize")
-MODEL_BUDGET_GRANT: Final = re.compile(
-    r"llm\.(?P<verb>classify|summarize):(?P<dollars>(?=.*[1-9])[0-9]{1,3}(?:\.[0-9]{1,4})?)", re.ASCII
-)
+MODEL_BUDGET_GRANT: Final = r"(?a)llm\.(?P<verb>classify|summarize):(?P<dollars>(?=.*[1-9])[0-9]{1,3}(?:\.[0-9]{1,4})?)"
 """The grant of a budget for a language model. Only a header can give such a grant."""
 
 
@@ -32,7 +30,7 @@ def granted_model_budgets(grants: Iterable[str]) -> dict[str, Decimal]:
     (``llm.classify:0.05``); of several the highest."""
     budgets: dict[str, Decimal] = {}
     for grant in grants:
-        grant_match = MODEL_BUDGET_GRANT.fullmatch(grant)
+        grant_match = re.fullmatch(MODEL_BUDGET_GRANT, grant) if grant.startswith("llm.") else None
         if grant_match is not None:
             name = f"llm_{grant_match['verb']}"
             budgets[name] = max(Decimal(grant_match["dollars"]), budgets.get(name, Decimal(0)))
@@ -42,7 +40,8 @@ def granted_model_budgets(grants: Iterable[str]) -> dict[str, Decimal]:
 def header_only_grants(grants: Iterable[str]) -> frozenset[str]:
     """Those of these grants that only a header can give: job types, and budgets for language models."""
     named = frozenset(grants)
-    return granted_job_types(named) | frozenset(grant for grant in named if MODEL_BUDGET_GRANT.fullmatch(grant))
+    budgets = frozenset(g for g in named if g.startswith("llm.") and re.fullmatch(MODEL_BUDGET_GRANT, g))
+    return granted_job_types(named) | budgets
 
 
 def is_granted(name: str, grant: str, bound: Iterable[str]) -> bool:

@@ -16,7 +16,7 @@ from cleared.trust.passkey_assertions import host_of
 from cleared.trust.verification import Approvals
 
 FOLDER: Final = f"{APPROVALS}/passkeys"
-_NAME: Final = re.compile(r"[\w][\w .@'-]{0,59}")
+_NAME: Final = r"[\w][\w .@'-]{0,59}"
 
 
 class Passkey(Struct, frozen=True):
@@ -40,7 +40,7 @@ class Passkey(Struct, frozen=True):
 
 def is_person_name(text: str) -> bool:
     """Whether a text can be the name of a passkey's owner."""
-    return _NAME.fullmatch(text) is not None
+    return re.fullmatch(_NAME, text) is not None
 
 
 def passkey_id(key: str) -> str:

@@ -12,9 +12,9 @@ from cleared.books.ledger.bank_row import ParsedFile, Statement
 from cleared.workspace.settings.bank_section import BankAccount
 from cleared.workspace.settings.model import Config
 
-_IBAN = re.compile(r"[a-z]{2}[0-9]{2}[a-z0-9]{11,30}")
-_BANK_AND_NUMBER = re.compile(r"([a-z0-9]{4,12})/([0-9]{1,18})(?:[a-z]{3})?")
-_PLAIN = re.compile(r"[A-Za-z][A-Za-z0-9_/-]*", re.ASCII)
+_IBAN = r"[a-z]{2}[0-9]{2}[a-z0-9]{11,30}"
+_BANK_AND_NUMBER = r"([a-z0-9]{4,12})/([0-9]{1,18})(?:[a-z]{3})?"
+_PLAIN = r"(?a)[A-Za-z][A-Za-z0-9_/-]*"
 _CARD = "credit_card"
 # YAML 1.1 reads these as something other than text.
 _YAML_WORDS = frozenset({"y", "n", "yes", "no", "on", "off", "true", "false", "null"})
@@ -129,9 +129,9 @@ def is_number_of(own: str, stated: Collection[str]) -> bool:
     number = _compact_number(own)
     if number in stated:
         return True
-    if not _IBAN.fullmatch(number):
+    if not re.fullmatch(_IBAN, number):
         return False
-    parts = (match for each in stated if (match := _BANK_AND_NUMBER.fullmatch(each)))
+    parts = (match for each in stated if (match := re.fullmatch(_BANK_AND_NUMBER, each)))
     return any(number[4:] == part[1] + part[2].zfill(len(number) - 4 - len(part[1])) for part in parts)
 
 
@@ -178,7 +178,7 @@ def _find_kind(parsed: ParsedFile, hints: dict[str, list[str]]) -> str:
 
 def _format_yaml_text(value: str) -> str:
     """A YAML flow scalar: plain only where nothing can read it as anything but text."""
-    if _PLAIN.fullmatch(value) and value.lower() not in _YAML_WORDS:
+    if re.fullmatch(_PLAIN, value) and value.lower() not in _YAML_WORDS:
         return value
     return _format_json_text(value)
 

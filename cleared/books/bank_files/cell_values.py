@@ -250,11 +250,11 @@ DATE_FORMATS: Final = (
     "%d-%b-%y",
 )
 NUMBER_STYLES: Final = ((".", ","), (",", "."), (".", "'"), (",", " "), (".", " "))
-NAMED_CURRENCY: Final = re.compile(
+NAMED_CURRENCY: Final = (
     r"(?<![A-Za-z])(?:AED|AUD|BGN|BRL|CAD|CHF|CNY|CZK|DKK|EUR|GBP|HKD|HUF|IDR|ILS|INR|ISK|JPY|KRW|MXN|MYR|NOK|NZD|PHP"
     r"|PLN|RON|RSD|SAR|SEK|SGD|THB|TRY|TWD|UAH|USD|ZAR)(?![A-Za-z])"
 )
-"""A code as heads of columns name it: not every three capitals are a currency."""
+"""A code as heads of columns name it, as a pattern: not every three capitals are a currency."""
 CURRENCY_MARKS: Final = {"€": "EUR", "£": "GBP"}
 """Marks that stand for one currency; of ``$`` there are many."""
 DOLLARS: Final = frozenset({"USD", "CAD", "AUD", "NZD", "SGD", "HKD", "TWD", "MXN", "BRL", "ARS", "CLP", "COP"})

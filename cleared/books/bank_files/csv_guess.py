@@ -135,7 +135,7 @@ def _guess_currency(cells: Mapping[str, list[str]], values: dict[str, Any], base
     amount in ``$`` is none in ``base`` where that is not written so."""
     columns = values["columns"]
     heads = [columns[field] for field in AMOUNT_COLUMNS if field in columns]
-    named = {code for head in heads for code in NAMED_CURRENCY.findall(head)}
+    named = {code for head in heads for code in re.findall(NAMED_CURRENCY, head)}
     named |= {code for head in heads for mark, code in CURRENCY_MARKS.items() if mark in head}
     if base not in DOLLARS and any("$" in cell for head in heads for cell in cells[head]):
         named.add("USD")

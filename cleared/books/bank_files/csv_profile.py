@@ -196,7 +196,7 @@ class ProfileCells:
         self.inverted = profile.sign == "inverted"
         self.date_words = len(profile.date_format.split()) if profile.date_rest else 0
         marks = [(symbol, CURRENCY_MARKS.get(symbol, symbol)) for symbol in profile.currency_symbols]
-        self.named = [(symbol, code) for symbol, code in marks if NAMED_CURRENCY.fullmatch(code)]
+        self.named = [(symbol, code) for symbol, code in marks if re.fullmatch(NAMED_CURRENCY, code)]
 
     def read_row(self, line: int, fields: list[str]) -> BankRow:
         """The record that starts on ``line``. Raises ``FieldError``."""

@@ -26,6 +26,8 @@ BUILT_IN: Final = {
 """Name → module and class, imported when it is used: most files are of one format."""
 _BEGINNINGS: Final = {"ofx": "<Oo", "camt": "<", "qif": "!#", "qif_mdy": "!#", "qif_dmy": "!#"}
 """What the files of some of them begin with; plug-ins say it themselves (``Importer``)."""
+_PARTS: Final = {"mt940": ":20:"}
+"""What files of the others have somewhere."""
 STATEMENT_FORMATS = ("ofx", "camt", "mt940", "qif", "qif_mdy", "qif_dmy")
 """Built-in formats that no bank owns; most state the account's number."""
 NAME_READERS = (find_last4_in_name,)
@@ -47,7 +49,8 @@ def load_importers(config: Config, sample: Sample, format: str | None = None) ->
     """
     settings = config.import_
     if format is None:
-        kinds = [load_format(name) for name in BUILT_IN if sample.first in _BEGINNINGS.get(name, sample.first)]
+        possible = [name for name in BUILT_IN if sample.first in _BEGINNINGS.get(name, sample.first)]
+        kinds = [load_format(name) for name in possible if _PARTS.get(name, "") in sample.text]
     else:
         kinds = [load_format(format)] if format in BUILT_IN else []
     importers: dict[str, Importer] = {kind.name: kind(settings.max_rows) for kind in kinds}

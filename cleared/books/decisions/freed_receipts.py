@@ -11,7 +11,7 @@ from cleared.books.ledger.receipts import UNLINKED, append_receipt_rows, parse_r
 from cleared.books.staged_books import books_of
 from cleared.primitives.context import Context
 
-_LINKED: Final = re.compile(rb",([0-9]{4}-[0-9]{2}-[0-9]+),linked,")
+_LINKED: Final = rb",([0-9]{4}-[0-9]{2}-[0-9]+),linked,"
 
 
 def free_receipts(context: Context, data: bytes) -> bytes:
@@ -19,7 +19,7 @@ def free_receipts(context: Context, data: bytes) -> bytes:
     was committed, and just that where there are none."""
     books, path, at = books_of(context).books, books_of(context).bank.paths.receipts, format_iso(context.now)
     new = {entry.entry_id for entry in books.list_staged()}
-    if new.isdisjoint(entry_id.decode() for entry_id in _LINKED.findall(data)):  # as nearly always: it may be long
+    if new.isdisjoint(entry_id.decode() for entry_id in re.findall(_LINKED, data)):  # as nearly always: it may be long
         return data
     rows = [
         receipt.format_row(UNLINKED, context.agent, at, entry_id)

@@ -30,7 +30,7 @@ HEADER: Final = ("sha256", "entry_id", "state", "file", "name", "bytes", "amount
 KEPT, LINKED, UNLINKED, REMOVED = "kept", "linked", "unlinked", "removed"
 _STATES: Final = frozenset({KEPT, LINKED, UNLINKED, REMOVED})
 _SHA256: Final = re.compile(r"[0-9a-f]{64}", re.ASCII)
-_ENDING: Final = re.compile(r"\.([A-Za-z0-9]{1,8})", re.ASCII)
+_ENDING: Final = r"(?a)\.([A-Za-z0-9]{1,8})"
 
 
 class Receipt(Struct, frozen=True):
@@ -59,7 +59,7 @@ class Receipt(Struct, frozen=True):
 
 def place_receipt(digest: str, name: str) -> str:
     """Where a receipt with this SHA-256 lies; only a plain ending of its name is kept."""
-    match = _ENDING.fullmatch(name[name.rfind(".") :]) if "." in name else None
+    match = re.fullmatch(_ENDING, name[name.rfind(".") :]) if "." in name else None
     return f"{FOLDER}/{digest[:2]}/{digest}{f'.{match[1].lower()}' if match else ''}"
 
 

@@ -27,11 +27,11 @@ from cleared.workspace.settings.yaml_tree import Node
 
 MAX_BYTES = 1_000_000
 _INTEGER = re.compile(r"[+-]?[0-9]{1,18}", re.ASCII)
-_NUMBER = re.compile(r"[+-]?(?:[0-9]{1,40}(?:\.[0-9]{0,40})?|\.[0-9]{1,40})(?:[eE][+-]?[0-9]{1,3})?", re.ASCII)
+_NUMBER = r"(?a)[+-]?(?:[0-9]{1,40}(?:\.[0-9]{0,40})?|\.[0-9]{1,40})(?:[eE][+-]?[0-9]{1,3})?"
 _MONEY = re.compile(r"[+-]?[0-9]{1,40}(?:\.[0-9]{1,40})?", re.ASCII)
 _BOOLS = {**dict.fromkeys(("true", "yes", "on"), True), **dict.fromkeys(("false", "no", "off"), False)}
-_PROFILE = re.compile(r"[a-z0-9_-]{1,60}")
-_MODEL = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:/@+-]{0,119}", re.ASCII)
+_PROFILE = r"[a-z0-9_-]{1,60}"
+_MODEL = r"(?a)[A-Za-z0-9][A-Za-z0-9._:/@+-]{0,119}"
 
 
 class _Missing:
@@ -223,11 +223,11 @@ class _ConfigReader:
                 continue
             self.lines[dotted] = key_node.line
             if inner is CsvProfile:
-                if not _PROFILE.fullmatch(key):
+                if not re.fullmatch(_PROFILE, key):
                     self.add_problem(key_node, dotted, "a profile's name has only a–z, 0–9, - and _")
                 entries[key] = self.read_section(value_node, CsvProfile, dotted, name=key)
             elif inner is ModelPrice:
-                if not _MODEL.fullmatch(key):
+                if not re.fullmatch(_MODEL, key):
                     self.add_problem(key_node, dotted, "a model's name has only letters, digits and . _ : / @ + -")
                 entries[key] = self.read_section(value_node, ModelPrice, dotted)
             else:
@@ -271,7 +271,7 @@ def convert_scalar(text: str, expected_type: Any, is_plain: bool) -> Any:
     if expected_type is int:
         return int(text) if _INTEGER.fullmatch(text) else _raise_error(mistake)
     if expected_type is float:
-        number = float(text) if _NUMBER.fullmatch(text) else _raise_error(mistake)
+        number = float(text) if re.fullmatch(_NUMBER, text) else _raise_error(mistake)
         return number if abs(number) < 1e15 else _raise_error(mistake)
     raise TypeError(f"no way to read a {expected_type}")  # a new kind of field in the model
 

@@ -53,7 +53,7 @@ from cleared.workspace.settings.model import (
 Check = Callable[[Any], str | None]
 
 _ID = re.compile(r"[a-z0-9_-]{1,60}")
-_SET_BY_HOST = re.compile(r"(?i)path|ci$|tmpdir|(?:git|cleared|ld|dyld)_")
+_SET_BY_HOST = r"(?i)path|ci$|tmpdir|(?:git|cleared|ld|dyld)_"
 _LOCAL_HOSTS = {"localhost", "127.0.0.1", "::1"}
 
 
@@ -156,7 +156,7 @@ def check_variables(names: Sequence[str]) -> str | None:
     for name in names:
         if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]{1,99}\*?", name):
             return f"{name[:60]!r} is no name of an environment variable, nor the beginning of one with a * behind it"
-        if _SET_BY_HOST.match(name):
+        if re.match(_SET_BY_HOST, name):
             return f"{name} is set by the program itself, or would change what the engine is started with"
     return None
 
