@@ -223,12 +223,12 @@ def build_tree() -> typer.Typer:
 
 
 @cache
-def _load_root() -> Any:
-    """The click command of the whole command line."""
-    return typer.main.get_command(typer.Typer(**_ROOT))
+def _load_root(add_completion: bool) -> Any:
+    """The click command of the whole command line. ``add_completion``: with the options that install it in a shell."""
+    return typer.main.get_command(typer.Typer(**{**_ROOT, "add_completion": add_completion}))
 
 
 def command(argv: Sequence[str] = ()) -> Any:
     """The click command behind the command line ``argv``."""
     remember_command_line(argv)
-    return _load_root()
+    return _load_root(not argv or argv[0].startswith("-"))  # behind a command's name no option of the top level stands
