@@ -70,8 +70,14 @@ class BookPaths(Struct, frozen=True):
 
 def select_months(paths: Iterable[str], path: str) -> list[tuple[str, str]]:
     """Month and path of those that are the file ``path`` or that of one of its months, oldest first."""
-    name = re.compile(re.escape(path.removesuffix(".csv")) + rf"(?:-({_MONTH.pattern}))?\.csv", re.ASCII)
-    return sorted((match[1] or "", match[0]) for match in filter(None, map(name.fullmatch, paths)))
+    begin, found = f"{path.removesuffix('.csv')}-", list[tuple[str, str]]()
+    for each in paths:
+        month = each.removeprefix(begin).removesuffix(".csv")
+        if each == path:
+            found.append(("", each))
+        elif _MONTH.fullmatch(month) and each == f"{begin}{month}.csv":
+            found.append((month, each))
+    return sorted(found)
 
 
 def require_month(text: str) -> str:
