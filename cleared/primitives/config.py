@@ -1,6 +1,6 @@
 """``config_get``: settings a script may read."""
 
-from __future__ import annotations
+# Without annotations from __future__: each type would be a text, compiled when what a primitive takes is read.
 
 from typing import Any, Final
 

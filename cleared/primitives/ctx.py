@@ -1,6 +1,6 @@
 """``ctx_*``: the run itself: its log, its clock, its event."""
 
-from __future__ import annotations
+# Without annotations from __future__: each type would be a text, compiled when what a primitive takes is read.
 
 from typing import Final
 

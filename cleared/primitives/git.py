@@ -1,6 +1,6 @@
 """``git_*``: the run's one commit, and the history."""
 
-from __future__ import annotations
+# Without annotations from __future__: each type would be a text, compiled when what a primitive takes is read.
 
 from cleared.base.errors import Place, PrimitiveError
 from cleared.primitives.context import Context

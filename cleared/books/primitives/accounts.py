@@ -1,6 +1,6 @@
 """``accounts_*``: the chart of accounts."""
 
-from __future__ import annotations
+# Without annotations from __future__: each type would be a text, compiled when what a primitive takes is read.
 
 from cleared.base.errors import Place, PrimitiveError
 from cleared.books.ledger.chart import TYPES, Account

@@ -1,6 +1,6 @@
 """``importer_*``: bank files in, transactions out."""
 
-from __future__ import annotations
+# Without annotations from __future__: each type would be a text, compiled when what a primitive takes is read.
 
 from cleared.base.clock import check_deadline, format_iso
 from cleared.base.errors import Place, PrimitiveError

@@ -1,6 +1,6 @@
 """``journal_*``: posting, reading, finding, voiding."""
 
-from __future__ import annotations
+# Without annotations from __future__: each type would be a text, compiled when what a primitive takes is read.
 
 from collections.abc import Iterator, Sequence
 from datetime import date

@@ -1,6 +1,6 @@
 """``queue_*`` about entries: asking a person about one, and reading what people decided."""
 
-from __future__ import annotations
+# Without annotations from __future__: each type would be a text, compiled when what a primitive takes is read.
 
 from collections.abc import Iterable
 from decimal import Decimal
