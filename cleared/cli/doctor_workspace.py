@@ -12,8 +12,10 @@ from typing import Final
 
 from cleared.base.errors import BusyError, ClearedError, WorkspaceError
 from cleared.base.safe_files import is_temporary
+from cleared.base.short_text import list_first
 from cleared.base.terminal import count_noun, print_message
 from cleared.books.importing.drop_folder import ImportSession
+from cleared.books.receipt_list import list_receipts
 from cleared.books.staged_books import open_books
 from cleared.changes.audit.record_violations import find_violations
 from cleared.changes.backup.last_backup import read_safety
@@ -84,6 +86,7 @@ def check_workspace(workspace: Path | None) -> Iterator[Row]:
         "interrupted commit": lambda: _check_interrupted(host, messages if was_interrupted else []),
         "messages": lambda: _check_messages(host),
         "managed files": lambda: _check_managed_files(host),
+        "receipts": lambda: _check_receipts(host),
         "approvals": lambda: _check_approvals(host),
         "stale files": lambda: _check_stale_files(host),
         "trace database": lambda: _check_traces(host),
@@ -165,6 +168,20 @@ def _check_managed_files(host: Host) -> Row:
         refuse_differences(different)
         count = sum(len(snapshot.list_entries(folder)) for folder in ManagedFiles(host.layout).folders)
     return Row("managed files", "ok", f"{count_noun(count, 'file')} as committed; cleared check looks inside")
+
+
+def _check_receipts(host: Host) -> Row:
+    """Whether the files of all receipts lie here: no check of the books reads them."""
+    kept = list_receipts(host)["receipts"]
+    missing = [each["name"] for each in kept if not each["is_here"]]
+    if not missing:
+        return Row("receipts", "ok", f"{len(kept)} kept" if kept else "none is kept")
+    return Row(
+        "receipts",
+        "warn",
+        f"the files of {len(missing)} of {len(kept)} are not in this clone: {list_first(missing, 3)}",
+        "Bring back what is committed: git checkout -- receipts. Take the others from the clone that has them.",
+    )
 
 
 def _check_approvals(host: Host) -> Row:

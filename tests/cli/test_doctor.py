@@ -1,6 +1,7 @@
 """I5: ``cleared doctor`` finds what is wrong with a machine and a workspace, and says what to do about it."""
 
 import json
+import shutil
 import subprocess
 import sys
 from collections.abc import Callable
@@ -8,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from receipt_files import make_png
 
 from cleared.cli.command_runner import run
 from cleared.processes import fences
@@ -118,6 +120,19 @@ def test_no_git_and_an_old_git(doctor: Doctor, root: Path, tmp_path: Path, monke
     code, rows = doctor()
     assert (code, rows["git"]["status"]) == (4, "fail")
     assert "2.11.0" in rows["git"]["detail"]
+
+
+def test_receipts_whose_files_are_gone(doctor: Doctor, root: Path, tmp_path: Path) -> None:
+    photo = tmp_path / "2025-01-10 45.10.png"
+    photo.write_bytes(make_png())
+    assert run(["receipt", "add", str(photo)]) == 0
+    assert doctor()[1]["receipts"]["detail"] == "1 kept"
+    shutil.rmtree(root / "receipts")
+    code, rows = doctor()
+    assert (code, rows["receipts"]["status"]) == (0, "warn")
+    assert rows["receipts"]["detail"] == "the files of 1 of 1 are not in this clone: 2025-01-10 45.10.png"
+    git("checkout", "--", "receipts")
+    assert doctor()[1]["receipts"]["status"] == "ok"
 
 
 def test_a_wrong_config(doctor: Doctor, root: Path) -> None:
