@@ -56,6 +56,14 @@ class ImportFile(Struct):
     processed_as: str | None = None
     _moving: list[BankLine] | None = None
     _fees: dict[int, Decimal] | None = None
+    in_time: list[BankRow] | None = None
+    """What ``list_in_time`` found."""
+
+    def list_in_time(self) -> list[BankRow]:
+        """The posted rows as they happened."""
+        if self.in_time is None:
+            self.in_time = order_in_time(self.rows)
+        return self.in_time
 
     def find_fee(self, line: BankLine) -> Decimal | None:
         """What a processor kept of the line's gross (negative); None where the file does not say."""
@@ -85,14 +93,14 @@ def refuse_future_rows(shown: str, statements: Iterable[Statement], today: date 
 
 
 def order_in_time(all_rows: Sequence[BankRow]) -> list[BankRow]:
-    """The posted rows as they happened."""
+    """The posted ones of these rows as they happened."""
     return order_rows([row for row in all_rows if row.state == "posted"], attrgetter("balance"))
 
 
-def find_balance_gaps(all_rows: Sequence[BankRow]) -> list[tuple[str, str, Decimal]]:
+def find_balance_gaps(rows_in_time: Sequence[BankRow]) -> list[tuple[str, str, Decimal]]:
     """``(day, next day, amount missing)`` wherever the running balance does not follow from the row before."""
     gaps = []
-    for a, b in itertools.pairwise(order_in_time(all_rows)):
+    for a, b in itertools.pairwise(rows_in_time):
         if a.balance is not None and b.balance is not None and a.balance + b.amount != b.balance:
             gaps.append((str(a.posted_date), str(b.posted_date), b.balance - a.balance - b.amount))
     return gaps
@@ -126,7 +134,7 @@ def find_end_balances(file: ImportFile) -> tuple[Balance | None, Balance | None]
     A closing balance of a day after the statement's last may count rows that the file does not have (some banks state
     that of the day of the download): it stands for the end only where the statement states its beginning, too.
     """
-    rows = order_in_time(file.rows)
+    rows = file.list_in_time()
     first, last = (rows[0], rows[-1]) if rows else (None, None)
     statement = file.statements[-1]
     opening, closing = file.statements[0].opening, statement.closing

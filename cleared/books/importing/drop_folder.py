@@ -358,7 +358,7 @@ class ImportSession:
         for row, line_id, note in [*file.duplicates, *(each for each in file.released if each[1] in taken)]:
             bank_id = ids[row] if note == AS_OTHER_FORMAT else ""
             self.bank.new_duplicates.append((imported_at[:7], file.sha256, row, line_id, note, bank_id))
-        file.rows, file.statements = (), ()  # the run's lines have all that is still needed
+        file.rows, file.statements, file.in_time = (), (), None  # the run's lines have all that is still needed
         return file
 
     def _choose_target(self, name: str, imported_at: str) -> str:

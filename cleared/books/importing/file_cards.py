@@ -216,7 +216,7 @@ def stage_gaps(
         lines = bank.iter_lines_between(file.account.id, date.fromisoformat(first), date.fromisoformat(last))
         return money.total([line.amount for line in lines if first < line.posted_date.isoformat() < last])
 
-    gaps = [*find_balance_gaps(file.rows), *find_statement_gaps(file.statements)]
+    gaps = [*find_balance_gaps(file.list_in_time()), *find_statement_gaps(file.statements)]
     earlier = [r for r in before if r.closing_balance and r.last_date < record.first_date]
     later = [r for r in before if r.opening_balance and r.first_date > record.last_date]
     # Where another file reaches over this one's end, the two join there; what lies beyond it is its affair.

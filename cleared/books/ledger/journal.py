@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import date
 from decimal import Decimal
 from functools import cached_property, lru_cache
@@ -277,7 +277,7 @@ def _sums_to_zero(legs: Sequence[Leg]) -> bool:
     return money.total([leg.amount for leg in legs]) == 0
 
 
-def append_entries(data: bytes | None, entries: Sequence[Entry], places: int) -> bytes:
+def append_entries(data: bytes | None, entries: Collection[Entry], places: int) -> bytes:
     """The file with these entries at its end; every byte that stood there stays."""
     parts = [data if data is not None else HEADER_LINE.encode()]
     extra = 0

@@ -54,7 +54,7 @@ def post_entry(
             f"the line is of {account} (account {ledger_account}), but the entry posts to {on} only",
             f'Post one leg to {ledger_account}: txn["ledger_account"] holds it.',
         )
-    if (moved > 0) != (left > 0) or abs(moved) > abs(left):
+    if moved != left and ((moved > 0) != (left > 0) or abs(moved) > abs(left)):
         raise _reference_error(
             f"the bank moved {line.amount} on {ledger_account} ({left} not yet posted), the entry moves {moved}",
             "Money in is a debit of the bank's account, money out a credit; the parts must sum to the line.",

@@ -5,8 +5,9 @@ Staging gives an entry its final id at once. Nothing is written: ``render_files`
 
 from __future__ import annotations
 
+import itertools
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from datetime import date
 from decimal import Decimal
 from typing import Any, Final
@@ -145,12 +146,11 @@ class Books:
 
     def iter_entries(self, year: int | None = None, month: int | None = None) -> Iterator[Entry]:
         """Entries in id order, staged ones and staged changes included."""
-        changes = self.statuses or self.amendments
         for y, m in self.list_months():
             if (year is None or y == year) and (month is None or m == month):
                 committed = self.committed_month(y, m).entries.values()
-                yield from check_deadline([self._with_changes(e) for e in committed] if changes else committed)
-                yield from check_deadline([self._with_changes(e) for e in self.staged.get((y, m), ())])
+                yield from check_deadline(self._apply_changes(committed))
+                yield from check_deadline(self._apply_changes(self.staged.get((y, m), ())))
 
     def find_entry(self, entry_id: str) -> Entry | None:
         """One entry by its id or the id of one of its legs."""
@@ -169,11 +169,13 @@ class Books:
 
     def list_staged(self) -> list[Entry]:
         """The staged entries with their staged statuses, by month; months as they were first staged in."""
-        return [self._with_changes(entry) for entries in self.staged.values() for entry in entries]
+        return [*itertools.chain.from_iterable(map(self._apply_changes, self.staged.values()))]
+
+    def _apply_changes(self, entries: Collection[Entry]) -> Collection[Entry]:
+        """The entries with what is staged of them: where a run posts very many, nothing is."""
+        return [self._with_changes(entry) for entry in entries] if self.statuses or self.amendments else entries
 
     def _with_changes(self, entry: Entry) -> Entry:
-        if not (self.statuses or self.amendments):  # as where a run posts very many
-            return entry
         changes = self._changes_of(entry.entry_id)
         return entry._replace(**changes) if changes else entry
 
@@ -382,7 +384,7 @@ class Books:
             if key in changes and data is not None:
                 data = set_columns(data, changes[key])
             if key in self.staged:
-                data = append_entries(data, [self._with_changes(e) for e in self.staged[key]], self.bounds.places)
+                data = append_entries(data, self._apply_changes(self.staged[key]), self.bounds.places)
             if data is not None:
                 out[path] = data
         return out
