@@ -260,14 +260,17 @@ class CommittedRows:
             for values, name in kind.read_rows(data.decode("utf-8", "replace")):
                 yield (kind.key, *values), name
 
-    def count_more(self, before: Snapshot, after: Snapshot) -> Counter[str]:
-        """How many rows of each kind a commit has more than another; negative where it has fewer."""
+    def count_more(
+        self, before: Snapshot, after: Snapshot, contents: Mapping[str, bytes | None] | None = None
+    ) -> Counter[str]:
+        """How many rows of each kind a commit has more than another; negative where it has fewer. ``contents``: of
+        files of ``after`` (path → content) that need not be read."""
         counts: Counter[str] = Counter()
         for path in self.list_changed_paths(before, after):
             kind = self._find_kind(path)
             if kind is not None and kind.counted_as:
-                for sign, each in ((1, after), (-1, before)):
-                    data = each.read_file(path) or b""
+                now = contents[path] if contents is not None and path in contents else after.read_file(path)
+                for sign, data in ((1, now or b""), (-1, before.read_file(path) or b"")):
                     counts[kind.key] += sign * (data.count(b"\n") - (1 if data and path.endswith(".csv") else 0))
         return counts
 

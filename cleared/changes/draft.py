@@ -151,7 +151,7 @@ def commit_draft(host: Host, repo: Repository, snapshot: Snapshot, context: Cont
             if repo.find_head() == snapshot.commit:
                 imported_files.release_files(host, held_files)
         raise
-    remember_commit(host.layout, repo, snapshot, commit)
+    remember_commit(host.layout, repo, snapshot, commit, draft.changes)
     start_packing_if_due(repo)
     return commit
 

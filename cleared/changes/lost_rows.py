@@ -200,8 +200,15 @@ def _compare_with_seen(
     return lost, checkpoint
 
 
-def remember_seen(layout: Layout, repo: Repository, snapshot: Snapshot, checkpoint: Checkpoint | None) -> None:
-    """Note in the checkpoint that the branch is at this commit, and lacks nothing; only where there is one."""
+def remember_seen(
+    layout: Layout,
+    repo: Repository,
+    snapshot: Snapshot,
+    checkpoint: Checkpoint | None,
+    contents: Mapping[str, bytes | None] | None = None,
+) -> None:
+    """Note in the checkpoint that the branch is at this commit, and lacks nothing; only where there is one.
+    ``contents``: as for ``CommittedRows.count_more``."""
     head, name = snapshot.commit, repo.branch.name
     if checkpoint is None or head is None or repo.branch.is_detached:
         return
@@ -213,20 +220,22 @@ def remember_seen(layout: Layout, repo: Repository, snapshot: Snapshot, checkpoi
     is_known = seen is not None and seen.books == books and repo.objects.has_commit_tree(seen.commit)
     before = Snapshot(repo, seen.commit if seen is not None and is_known else None)
     rows = CommittedRows(layout)
-    more, old = rows.count_more(before, snapshot), seen.counts if seen is not None and is_known else {}
+    more, old = rows.count_more(before, snapshot, contents), seen.counts if seen is not None and is_known else {}
     made = SeenBranch(head, books, {kind.key: old.get(kind.key, 0) + more[kind.key] for kind in rows.counted_kinds})
     beginnings = () if is_known else list_beginnings(repo, head, None)
     write_checkpoint(checkpoint.with_branch(name, made, tuple(beginnings)))
 
 
-def remember_commit(layout: Layout, repo: Repository, before: Snapshot, commit: str) -> None:
-    """The same of a commit that this program has just made on ``before``: where that lacked nothing, this one does not,
-    and its rows are not compared. Where it cannot be noted, they will be."""
+def remember_commit(
+    layout: Layout, repo: Repository, before: Snapshot, commit: str, changes: Mapping[str, bytes | None]
+) -> None:
+    """The same of a commit that this program has just made of these changes to ``before``: where that lacked nothing,
+    this one does not, and its rows are not compared. Where it cannot be noted, they will be."""
     with suppress(WorkspaceError):
         checkpoint = read_checkpoint(repo.root)
         seen = checkpoint.branches.get(repo.branch.name) if checkpoint is not None else None
         if seen is not None and (seen.commit, seen.books) == (before.commit, layout.config.paths.books):
-            remember_seen(layout, repo, Snapshot(repo, commit), checkpoint)
+            remember_seen(layout, repo, Snapshot(repo, commit), checkpoint, changes)
 
 
 def forget_seen(layout: Layout, repo: Repository, snapshot: Snapshot, lost: LostRows) -> None:

@@ -164,11 +164,11 @@ class PastLines:
         those that are released."""
         bank = self._bank
         released = {line_id for line_id, each in bank.new_outcomes.items() if each.outcome == RELEASED}
-        recorded = (bank.processed_line_ids | bank.staged_line_ids()) - released
-        new = (line for line_id, (owner, line) in bank.new_lines.items() if owner == name and line_id in recorded)
-        released |= bank.released_line_ids
+        processed, staged, gone = bank.processed_line_ids, bank.staged_line_ids(), released | bank.released_line_ids
         known = (line for month in sorted(months) for line in bank.read_month(name, month).values())
-        return itertools.chain((line for line in known if line.line_id not in released), new)
+        committed = (line for line in known if line.line_id not in gone)
+        own = (line for owner, line in bank.new_lines.values() if owner == name and line.line_id not in released)
+        return itertools.chain(committed, (line for line in own if line.line_id in processed or line.line_id in staged))
 
     def list_later_ids(self) -> Iterator[tuple[str, str, str]]:
         """Lines whose id of the bank came with a later file: digest of that file, line id, id of the bank."""
