@@ -96,7 +96,7 @@ class StagedTables(Staged):
         return bool(self.changed)
 
     def draft_key(self) -> object:
-        return self.spent, tuple((name, len(rows)) for name, rows in self.changed.items())
+        return tuple((name, tuple(rows.items())) for name, rows in self.changed.items())
 
     def describe_draft(self) -> DraftDescription:
         return DraftDescription({change.id: describe_change(change) for change in self.list_changes()})
