@@ -454,6 +454,15 @@ def test_b22_a_file_is_processed_when_every_line_is_accounted_for(ws: Workspace)
     ws.in_order()
 
 
+def test_b22_what_is_staged_after_the_scripts_check_is_checked_too(ws: Workspace) -> None:
+    ws.drop("january.csv", JANUARY)
+    late = 'importer_parse("january.csv")\nimporter_mark_processed("january.csv")'
+    ws.agent("late", f'git_commit("nothing yet")\nimporter_scan()\n{late}\nNone')
+    done = ws("agent", "run", "late")
+    assert done.code == 1 and "neither posted, held nor ignored" in done.err
+    assert (ws.root / "import/january.csv").exists() and not ws.entries()
+
+
 def test_b22_a_file_that_is_not_marked_comes_again(ws: Workspace) -> None:
     """B22: what was posted of it is not offered again."""
     ws.drop("a.csv")
