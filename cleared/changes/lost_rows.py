@@ -189,7 +189,9 @@ def _compare_with_seen(
     if lost is None and checkpoint is not None and (seen is None or seen.commit != head):
         known = seen.commit if seen is not None and is_there else None
         lost = _find_second_beginning(layout, repo, checkpoint.beginnings, known, head)
-    if lost is None and seen is None and checkpoint is not None and checkpoint.branches:
+    # In the middle of a rebase the commits of the branch are still to come.
+    is_rebased = repo.branch.is_detached and repo.find_unfinished() == "rebase"
+    if lost is None and seen is None and checkpoint is not None and checkpoint.branches and not is_rebased:
         last = checkpoint.last_branch
         lost = _compare_with_last_branch(layout, repo, last, checkpoint.branches[last], snapshot)
     last_here = tip if tip is not None and repo.objects.has_commit_tree(tip) else seen.commit if seen else head
