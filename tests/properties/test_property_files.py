@@ -63,10 +63,13 @@ def test_whole_days_in_any_order_overlapping_and_repeated(statement: list[Row], 
         assert world.balances() == truth(statement)
         said = Counter((e.date, e.description, e.legs) for e in world.books().iter_entries())
         assert said.total() == len(statement)
-        # The bank's balances say which rows came before; only of a file that comes again as it is there is a card.
+        # The bank's balances say which rows came before; there is a card of a file that comes again as it is, and there
+        # may be one where money came and went on one day.
         named = {c.details["file"] for c in world.cards() if c.kind == "duplicate_file"}
         digests = [r.file_sha256 for r in world.bank().imports if r.rows]
-        assert len(named) == len(digests) - len(set(digests))
+        again = len(digests) - len(set(digests))
+        is_plain = len({(day, amount > 0) for day, _, amount in statement}) == len(days)
+        assert len(named) == again or (len(named) > again and not is_plain)
 
 
 @given(statements(), st.data())

@@ -16,7 +16,7 @@ from cleared.base.clock import check_deadline
 from cleared.books.card_kinds import BALANCE_GAP, LINE, NEAR_MATCH, REVISION
 from cleared.books.importing.bank_file import ImportFile, find_balance_gaps, find_statement_gaps
 from cleared.books.index.past_lines import PastLines
-from cleared.books.ledger.bank_lines import COUNTS_INSTEAD, BankLine
+from cleared.books.ledger.bank_lines import COUNTS_INSTEAD, BankLine, normalise_description
 from cleared.books.ledger.bank_row import BankRow
 from cleared.books.ledger.import_records import ImportRecord
 from cleared.books.ledger.staged_bank_lines import BankBook
@@ -35,8 +35,8 @@ def stage_overlap(file: ImportFile, before: list[ImportRecord], bank: BankBook, 
     the same. Who downloads files that overlap is not asked about each."""
     if not file.duplicates:
         return
-    by_number = {row.row: row for row in file.rows}
-    doubted = (d for d in file.duplicates if not _is_surely_known(by_number[d[0]], bank.find_line(d[1]), d[2]))
+    by_number, unsure = {row.row: row for row in file.rows}, _list_unsure_days(file, bank)
+    doubted = (d for d in file.duplicates if not _is_surely_known(by_number[d[0]], bank.find_line(d[1]), d[2], unsure))
     same = next((r for r in before if r.file_sha256 == file.sha256), None)
     if same is None and next(doubted, None) is None:
         return
@@ -70,12 +70,30 @@ def stage_overlap(file: ImportFile, before: list[ImportRecord], bank: BankBook, 
     )
 
 
-def _is_surely_known(row: BankRow, earlier: tuple[str, BankLine] | None, note: str) -> bool:
-    """Whether a row that is left out has the day of the earlier line, and its id of the bank or its balance."""
-    if note or earlier is None or row.posted_date != earlier[1].posted_date:
+def _list_unsure_days(file: ImportFile, bank: BankBook) -> set[date]:
+    """Days on which a balance may be that of two rows: a file may begin and end within a day, and what comes and goes
+    on one brings its balance back. Of the days in between it has all rows, and equal ones are counted."""
+    days, unsure = {row.posted_date for row in file.rows}, set[date]()
+    for day in {min(days), max(days)}:
+        amounts = [row.amount for row in file.rows if row.posted_date == day]
+        lines = bank.iter_lines_between(file.account.id, day, day)
+        amounts += [line.amount for line in lines if line.posted_date == day]
+        if min(amounts) < 0 < max(amounts):
+            unsure.add(day)
+    return unsure
+
+
+def _is_surely_known(
+    row: BankRow, earlier: tuple[str, BankLine] | None, note: str, unsure_days: Collection[date]
+) -> bool:
+    """Whether a row that is left out has the day of the earlier line, and its balance, or its id of the bank and text:
+    some banks make ids of the day and amount alone."""
+    if note or earlier is None or row.posted_date != (line := earlier[1]).posted_date:
         return False
-    has_its_balance = row.balance is not None and row.balance == earlier[1].balance_after
-    return has_its_balance or (row.bank_id != "" and row.bank_id == earlier[1].bank_id)
+    if row.balance is not None and row.balance == line.balance_after and row.posted_date not in unsure_days:
+        return True
+    is_same_text = normalise_description(row.description) == normalise_description(line.description)
+    return row.bank_id != "" and row.bank_id == line.bank_id and is_same_text
 
 
 def describe_repeat(earlier: BankLine, balance: Decimal | None) -> str:

@@ -253,7 +253,7 @@ class _MonthReader:
         if day is None:
             self.add_fault("month", f"{row[1]!r} is not a date (YYYY-MM-DD)", line, entry_id, "date")
             day = date(self.month.year, self.month.month, 1)
-        elif not row[1].startswith(self.month_text):
+        elif (day.year, day.month) != (self.month.year, self.month.month):
             self.add_fault("month", f"the date {day} lies outside the file's month", line, entry_id, "date")
         if row[9] not in STATUSES:
             self.add_fault("format", f"{row[9]!r} is not a status ({', '.join(STATUSES)})", line, entry_id, "status")

@@ -322,6 +322,8 @@ def _record_shape(hint: Any, where: str) -> Shape:
                     faults.append(f"unknown key {str(key)[:60]!r} (known: {', '.join(fields)})")
             except ValueError as e:
                 faults += _fault_texts(key, e)
+            if len(faults) >= MAX_FAULTS:
+                break
         faults += [f"the key {key!r} is missing" for key in required if key not in value]
         if faults:
             raise _Faults(faults[:MAX_FAULTS])

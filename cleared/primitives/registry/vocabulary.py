@@ -106,7 +106,7 @@ def _decode_confidence(value: object, env: DecodingContext) -> Decimal:
     number = _read_float(value) if isinstance(value, float) else money.require_bounded(Decimal(value))
     if not number.is_finite() or not 0 <= number <= 1:
         raise ValueError(f"{number} does not lie between 0 and 1")
-    return number
+    return number or abs(number)  # nothing has no sign
 
 
 @lru_cache(maxsize=100)
