@@ -74,11 +74,9 @@ class Signed(Struct, frozen=True):
         return Signed(self.count + 1, *first, *last)
 
 
-def find_counting(host: Host, snapshot: Snapshot, approvals: Approvals | None = None) -> Counting:
-    """Whose attestations count in this workspace, on this machine. ``approvals``: those of the commit, where they are
-    at hand."""
-    own, mark = run_public_key(host.root), find_clone_id(snapshot.repo)
-    approvals = approvals or load_approvals(host, snapshot)
+def find_counting(host: Host, snapshot: Snapshot) -> Counting:
+    """Whose attestations count in this workspace, on this machine."""
+    own, approvals, mark = run_public_key(host.root), load_approvals(host, snapshot), find_clone_id(snapshot.repo)
     trusted = {key for key in approvals.trust.runs if approvals.trusts_run(key)}
     books = {approvals.workspace, f"{CLONE_PREFIX}{mark}" if mark else ""}
     return Counting(frozenset({own, *trusted} - {""}), frozenset(books - {""}))

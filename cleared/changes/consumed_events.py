@@ -34,7 +34,6 @@ from cleared.changes.taken_over import Counting, list_counting
 from cleared.git import Repository, Snapshot, find_clone_id
 from cleared.primitives.context import Context, taken_files
 from cleared.sandbox.trigger_kinds import ON_DEMAND, WEBHOOK
-from cleared.trust.verification import Approvals
 from cleared.workspace.database import can_write, connect_in_memory, connect_to_write
 from cleared.workspace.location import Layout
 
@@ -140,13 +139,10 @@ def was_opened(host: Host, repo: Repository, snapshot: Snapshot, card: Card) -> 
     return not find_unopened_cards(host, repo, snapshot, [card])
 
 
-def find_unopened_cards(
-    host: Host, repo: Repository, snapshot: Snapshot, cards: Collection[Card], approvals: Approvals | None = None
-) -> list[Card]:
-    """Of what lines say that open these cards, that which no run or decision attests. ``approvals``: as for
-    ``find_counting``."""
+def find_unopened_cards(host: Host, repo: Repository, snapshot: Snapshot, cards: Collection[Card]) -> list[Card]:
+    """Of what lines say that open these cards, that which no run or decision attests."""
     query = "SELECT card, digest FROM cards WHERE what='opens' AND card IN (SELECT value FROM json_each(?))"
-    counting = attestation.find_counting(host, snapshot, approvals)
+    counting = attestation.find_counting(host, snapshot)
     vouched = _list_vouched(host, repo, snapshot, counting) if host.reads_again else {}
     unknown = [card for card in cards if vouched.get(card.id) is not card or card.rivals]
     asked = [each for card in unknown for each in (card, *card.rivals) if vouched.get(each.id) is not each]

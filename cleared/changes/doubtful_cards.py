@@ -17,7 +17,6 @@ from cleared.changes.consumed_events import find_unopened_cards
 from cleared.changes.host import Host
 from cleared.changes.record_sources import CommittedSource
 from cleared.git import Repository, Snapshot
-from cleared.trust.verification import Approvals
 
 _OWN_PROOF = frozenset({PROPOSAL.name, QUESTION.name, AGREEMENT.name})
 """Kinds whose cards only point at what is judged by itself: a proposal, a ticket, what the first of two signed."""
@@ -30,10 +29,9 @@ def find_doubtful_cards(host: Host, repo: Repository, snapshot: Snapshot, cards:
     None in a clone in which nobody is trusted yet: nothing is decided there.
     """
     judged = [card for card in cards if card.record_id or not _has_own_proof(card)]
-    approvals = load_approvals(host, snapshot)
-    if not judged or approvals.identity.counts_alone:
+    if not judged or load_approvals(host, snapshot).identity.counts_alone:
         return {}
-    doubtful = {card.id for card in _find_doubtful(host, repo, snapshot, judged, approvals)}
+    doubtful = {card.id for card in _find_doubtful(host, repo, snapshot, judged)}
     return {card.id: _describe_doubt(card) for card in judged if card.id in doubtful} if doubtful else {}
 
 
@@ -43,10 +41,8 @@ def list_doubtful_openings(host: Host, repo: Repository, snapshot: Snapshot, com
     return _find_doubtful(host, repo, snapshot, opened)
 
 
-def _find_doubtful(
-    host: Host, repo: Repository, snapshot: Snapshot, cards: Collection[Card], approvals: Approvals | None = None
-) -> list[Card]:
-    unattested = find_unopened_cards(host, repo, snapshot, cards, approvals)
+def _find_doubtful(host: Host, repo: Repository, snapshot: Snapshot, cards: Collection[Card]) -> list[Card]:
+    unattested = find_unopened_cards(host, repo, snapshot, cards)
     signed = _list_signed_openings(host, repo, snapshot) if unattested else set()
     return [card for card in unattested if render_open(card) not in signed]
 
