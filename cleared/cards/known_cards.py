@@ -152,12 +152,10 @@ class KnownCards(Mapping[str, Card]):
     def list_open(self, *kinds: str) -> list[Card]:
         """The cards that wait, of these kinds or of all, oldest first; those that were skipped behind all that were
         not."""
-        cards: Mapping[str, Card] | None = self._live if not kinds else self.read.cards
-        if cards is None:
-            cards = self._make_live(
-                each for each, events in self._lines.items() if any(event.get("kind") in kinds for event in events)
-            )
-        return [card for card in cards.values() if card.status == "open" and (not kinds or card.kind in kinds)]
+        if not kinds:
+            return [card for card in self._live.values() if card.status == "open"]
+        named = (each for each, events in self._lines.items() if any(event.get("kind") in kinds for event in events))
+        return [card for card in self._make_live(named).values() if card.status == "open" and card.kind in kinds]
 
     def list_kind(self, kind: str) -> list[Card]:
         """All cards of a kind."""
@@ -171,17 +169,15 @@ class KnownCards(Mapping[str, Card]):
         lines = [*self._summary.find_lines(text)] if " " not in text else []
         lines += [line for line in self._summary.settled if f" {text} " in line and line.split(" ")[1] == text]
         settled = self._make_settled(dict.fromkeys(lines))
-        cards = self.read.cards
-        if cards is None:
-            cards = self._make_live(
-                card_id
-                for card_id, events in self._lines.items()
-                if card_id.startswith(text)
-                or any(event.get("entry_id") == text or event.get("kind") == PROPOSAL.name for event in events)
-            )
+        may_fit = (
+            card_id
+            for card_id, events in self._lines.items()
+            if card_id.startswith(text)
+            or any(event.get("entry_id") == text or event.get("kind") == PROPOSAL.name for event in events)
+        )
         live = [
             card
-            for card in cards.values()
+            for card in self._make_live(may_fit).values()
             if card.id.startswith(text)
             or card.record_id == text
             or (card.status == "open" and card.kind == PROPOSAL.name and text in _name_proposal(card))
@@ -225,10 +221,10 @@ class KnownCards(Mapping[str, Card]):
         return ReadCards(self._summary, self._new, lines, _exchange_cards(before.cards, made))
 
     def _make_live(self, ids: Iterable[str]) -> dict[str, Card]:
-        """Of these cards those that are not in the summary as settled. Once all were made it gives the very same, so
-        that what was found out about a card holds."""
-        if (cards := self.read.cards) is not None:
-            return {each: cards[each] for each in ids if each in cards}
+        """Of these cards those that are not in the summary as settled. Once all were made it gives all, the very same,
+        so that what was found out about a card holds."""
+        if self.read.cards is not None:
+            return self.read.cards
         events = CardEvents()
         for card_id in ids:
             if self._summary.find_line(card_id) is None:
