@@ -267,11 +267,8 @@ def _prepare_once() -> None:
 def _find_binary() -> Path:
     from pydantic_monty._binary import find_monty_binary
 
-    # Of a virtual environment: what the client finds, too, when it has read how this Python was built.
-    installed = Path(sys.prefix, "bin", "monty")
-    is_found = sys.prefix != sys.base_prefix and not os.environ.get("MONTY_BIN") and installed.is_file()
     try:
-        return Path(installed if is_found else find_monty_binary()).resolve(strict=True)
+        return Path(find_monty_binary()).resolve(strict=True)
     except OSError as error:
         message = f"the sandbox's interpreter is not installed: {error}"
         raise WorkspaceError(message, remedy="Run `pip install pydantic-monty`.") from None
