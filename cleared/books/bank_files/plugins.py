@@ -55,9 +55,9 @@ def load_importers(config: Config, sample: Sample, format: str | None = None) ->
         kinds = [load_format(format)] if format in BUILT_IN else []
     importers: dict[str, Importer] = {kind.name: kind(settings.max_rows) for kind in kinds}
     owners = dict.fromkeys(BUILT_IN, "cleared itself")
-    for name, profile in settings.profiles.items():
+    if settings.profiles:
         from cleared.books.bank_files.csv_profile import ProfileImporter  # late: most workspaces describe no format
-
+    for name, profile in settings.profiles.items():
         if name in owners:
             raise _duplicate_name_error(name, owners[name], "a profile")
         importers[name] = ProfileImporter(profile, settings.max_rows)

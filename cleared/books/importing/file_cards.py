@@ -35,10 +35,12 @@ def stage_overlap(file: ImportFile, before: list[ImportRecord], bank: BankBook, 
     the same. Who downloads files that overlap is not asked about each."""
     if not file.duplicates:
         return
-    by_number, unsure = {row.row: row for row in file.rows}, _list_unsure_days(file, bank)
-    doubted = (d for d in file.duplicates if not _is_surely_known(by_number[d[0]], bank.find_line(d[1]), d[2], unsure))
+    by_number, unsure_days = {row.row: row for row in file.rows}, _list_unsure_days(file, bank)
     same = next((r for r in before if r.file_sha256 == file.sha256), None)
-    if same is None and next(doubted, None) is None:
+    if same is None and all(
+        _is_surely_known(by_number[number], bank.find_line(line_id), note, unsure_days)
+        for number, line_id, note in file.duplicates
+    ):
         return
     doubtful = [d for d in file.duplicates if d[2] not in ("", AS_OTHER_FORMAT)]
     if same:

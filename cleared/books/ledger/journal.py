@@ -28,6 +28,7 @@ from cleared.books.ledger.entry import (
     ZERO,
     Entry,
     Leg,
+    format_entry_id,
     leg_suffix,
     parse_entry_id,
 )
@@ -138,7 +139,6 @@ class _MonthReader:
         self.pattern = amount_pattern(places)
         self.current: int | None = None
         self.id = ""
-        self.month_text = f"{month.year:04d}-{month.month:02d}"
         self.accounts: dict[str, int] = {}
         self.amounts: dict[str, Decimal] = {}
         self.first: list[str] = []
@@ -146,8 +146,7 @@ class _MonthReader:
         self.legs: list[Leg] = []
         self.dates: dict[str, date | None] = {}
         self.expected = len(month.entries) + 1
-        """The number of the entry that is to come, and below the name of its first leg."""
-        self.next_leg = f"{self.month_text}-{self.expected:03d}a"
+        """The number of the entry that is to come."""
 
     def add_fault(
         self, check: str, message: str, line: int, entry: str | None = None, column: str | None = None
@@ -161,9 +160,10 @@ class _MonthReader:
         if self.current is not None and row[1] == self.first[1] and row[0] == self.id + leg_suffix(len(self.legs)):
             self.legs.append(self.read_leg(line, row, self.id))  # the usual next leg: nothing else can be wrong with it
             return
-        if row[0] == self.next_leg and self.month.year and not self.month.damage:  # nor with the usual first one
-            self.begin_entry(self.expected, row[0][:-1], line, row)
-            self.legs.append(self.read_leg(line, row, self.id))
+        usual = format_entry_id(self.month.year, self.month.month, self.expected)
+        if row[0] == usual + leg_suffix(0) and self.month.year and not self.month.damage:
+            self.begin_entry(self.expected, usual, line, row)
+            self.legs.append(self.read_leg(line, row, usual))  # nor can it with the usual first one
             return
         parts = parse_entry_id(row[0])
         if parts is None or not parts[3]:
@@ -204,7 +204,6 @@ class _MonthReader:
         self.current, self.first, self.first_line, self.legs = number, row, line, []
         self.id = entry_id
         self.expected = number + 1
-        self.next_leg = f"{self.month_text}-{self.expected:03d}a"
 
     def read_leg(self, line: int, row: list[str], entry_id: str) -> Leg:
         account = self.accounts.get(row[2], 0)
@@ -249,7 +248,7 @@ class _MonthReader:
             return
         row, line, number, entry_id = self.first, self.first_line, self.current, self.id
         self.current = None
-        day = self.dates.get(row[1]) or self.read_date(row[1])
+        day = self.read_date(row[1])
         if day is None:
             self.add_fault("month", f"{row[1]!r} is not a date (YYYY-MM-DD)", line, entry_id, "date")
             day = date(self.month.year, self.month.month, 1)

@@ -5,7 +5,6 @@ Staging gives an entry its final id at once. Nothing is written: ``render_files`
 
 from __future__ import annotations
 
-import itertools
 import re
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from datetime import date
@@ -169,7 +168,7 @@ class Books:
 
     def list_staged(self) -> list[Entry]:
         """The staged entries with their staged statuses, by month; months as they were first staged in."""
-        return [*itertools.chain.from_iterable(map(self._apply_changes, self.staged.values()))]
+        return [entry for entries in self.staged.values() for entry in self._apply_changes(entries)]
 
     def _apply_changes(self, entries: Collection[Entry]) -> Collection[Entry]:
         """The entries with what is staged of them: where a run posts very many, nothing is."""

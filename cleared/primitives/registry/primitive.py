@@ -316,10 +316,10 @@ def _record_shape(hint: Any, where: str) -> Shape:
         for key, v in value.items():
             field = fields.get(key)
             try:
-                if field is not None:
-                    out[key] = field(v, env)
-                else:
+                if field is None:
                     faults.append(f"unknown key {str(key)[:60]!r} (known: {', '.join(fields)})")
+                else:
+                    out[key] = field(v, env)
             except ValueError as e:
                 faults += _fault_texts(key, e)
             if len(faults) >= MAX_FAULTS:
