@@ -20,6 +20,7 @@ from types import FrameType
 from fuzz_texts import headers, mutants, texts
 from hypothesis import HealthCheck, Phase, given, seed, settings
 from hypothesis.strategies import SearchStrategy
+from msgspec import structs
 
 from cleared.base.errors import ClearedError
 from cleared.books.ledger.chart import parse_chart
@@ -111,9 +112,9 @@ class Fuzzer:
     targets: list[Target] = field(init=False)
 
     def __post_init__(self) -> None:
-        sandbox = dataclasses.replace(self.host.config.sandbox, timeout=2.0, memory_mb=64)
+        sandbox = structs.replace(self.host.config.sandbox, timeout=2.0, memory_mb=64)
         self.host = dataclasses.replace(
-            self.host, config=dataclasses.replace(self.host.config, sandbox=sandbox), show_message=lambda _: None
+            self.host, config=structs.replace(self.host.config, sandbox=sandbox), show_message=lambda _: None
         )
         self.primitives = primitive_registry()
         chart = self.host.root / "accounts/chart-of-accounts.csv"

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import dataclasses
 import re
 from collections.abc import Mapping
-from dataclasses import replace
 from pathlib import PurePath
 from typing import Any
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from cleared.base.errors import UsageError
 from cleared.books.bank_files import ImportFileError
@@ -28,6 +27,7 @@ from cleared.workspace.settings.bank_section import CsvProfile
 from cleared.workspace.settings.editing import set_value
 from cleared.workspace.settings.entry_editing import add_bank_account, add_profile
 from cleared.workspace.settings.model import Config
+from cleared.workspace.settings.setting_keys import setting_fields
 
 
 class Understanding(Struct, frozen=True):
@@ -137,9 +137,9 @@ def write_setup(text: str, profile: CsvProfile | None, setup: BankSetup) -> str:
 def _list_values(profile: CsvProfile) -> dict[str, Any]:
     """What differs from a profile's defaults."""
     values: dict[str, Any] = {"columns": dict(profile.columns)}
-    for each in dataclasses.fields(profile):
-        value = getattr(profile, each.name)
-        if each.name not in ("name", "columns") and value != each.default:
-            values[each.name] = value
+    for name, field in setting_fields(CsvProfile).items():
+        value = getattr(profile, field.attribute)
+        if not field.required and value != field.default:
+            values[name] = value
     values.setdefault("date_format", profile.date_format)
     return values

@@ -1,14 +1,13 @@
 """The sections about banks: ``bank_accounts`` and ``import.profiles``."""
 
-from __future__ import annotations
+# Without annotations from __future__: each would be a text, to be compiled by every command that reads its settings.
 
 from collections.abc import Mapping
-from dataclasses import field
 from datetime import date
 from decimal import Decimal
 from typing import Final, Literal
 
-from cleared.workspace.settings.section import Section, config_section, protected
+from cleared.workspace.settings.section import Protected, Section
 
 PENDING_WORDS: Final = (
     "pending",
@@ -52,44 +51,41 @@ PENDING_WORDS: Final = (
 """What banks write beside rows that have moved no money yet, or never will."""
 
 
-@config_section
-class Opening(Section):
-    date: date = protected()
-    balance: Decimal = protected()
+class Opening(Section, frozen=True, kw_only=True):
+    date: Protected[date]
+    balance: Protected[Decimal]
 
 
-@config_section
-class Match(Section):
+class Match(Section, frozen=True, kw_only=True):
     """How a file is recognised as this account's. Every key given must agree."""
 
-    folder: str | None = protected(default=None)
+    folder: Protected[str | None] = None
     """Sub-folder of ``import/`` the file lies in."""
-    last4: str | None = protected(default=None)
-    iban: str | None = protected(default=None)
-    account: str | None = protected(default=None)
+    last4: Protected[str | None] = None
+    iban: Protected[str | None] = None
+    account: Protected[str | None] = None
     """The account's number as the bank writes it in OFX, MT940 and the like, or ``bank/number``. Files of the account's
     ``format`` that state no number at all still fit."""
-    header: str | None = protected(default=None)
+    header: Protected[str | None] = None
     """Text that must occur in the lines before the column header."""
 
 
-@config_section
-class BankAccount(Section):
-    id: str = protected()
+class BankAccount(Section, frozen=True, kw_only=True):
+    id: Protected[str]
     """Names the folder of its bank facts; ``[a-z0-9_-]+``."""
-    name: str = protected(default="")
-    type: Literal["checking", "savings", "credit_card", "processor", "other"] = protected(default="checking")
-    ledger_account: int = protected(default=1010)
-    currency: str | None = protected(default=None)
+    name: Protected[str] = ""
+    type: Protected[Literal["checking", "savings", "credit_card", "processor", "other"]] = "checking"
+    ledger_account: Protected[int] = 1010
+    currency: Protected[str | None] = None
     """None: the base currency."""
-    format: str | None = protected(default=None)
+    format: Protected[str | None] = None
     """Importer or profile name; None: any. ``chase`` is the one of Chase for its ``type``. A statement that states the
     number that ``match`` has fits in any format."""
-    other_formats: tuple[str, ...] = protected(default=())
+    other_formats: Protected[tuple[str, ...]] = ()
     """Further formats that its files have."""
     opening: Opening | None = None
-    match: Match = field(default_factory=Match)
-    date_basis: Literal["posted", "transaction"] = protected(default="posted")
+    match: Match = Match()
+    date_basis: Protected[Literal["posted", "transaction"]] = "posted"
 
     @property
     def main_format(self) -> str | None:
@@ -104,51 +100,50 @@ class BankAccount(Section):
         return () if self.main_format is None else (self.main_format, *self.other_formats)
 
 
-@config_section
-class CsvProfile(Section):
+class CsvProfile(Section, frozen=True, kw_only=True):
     """A bank's CSV described, not programmed (``import.profiles.<name>``)."""
 
     name: str
-    columns: Mapping[str, str] = protected()
+    columns: Protected[Mapping[str, str]]
     """field → column header. Fields: date, description, amount | debit + credit, and optionally
     transaction_date, balance, id, type, currency, state, fee, direction, account."""
-    headers: tuple[str, ...] = protected(default=())
+    headers: Protected[tuple[str, ...]] = ()
     """Names for the columns of files that have no line of headers, in order; ``columns`` uses them."""
-    more_description: tuple[str, ...] = protected(default=())
+    more_description: Protected[tuple[str, ...]] = ()
     """Columns whose text follows the description's."""
-    date_format: str = protected(default="%Y-%m-%d")
-    delimiter: str = protected(default=",")
-    encoding: str = protected(default="utf-8")
-    decimal: Literal[".", ","] = protected(default=".")
-    thousands: str = protected(default="")
+    date_format: Protected[str] = "%Y-%m-%d"
+    delimiter: Protected[str] = ","
+    encoding: Protected[str] = "utf-8"
+    decimal: Protected[Literal[".", ","]] = "."
+    thousands: Protected[str] = ""
     """Grouping character, e.g. ``,`` ``.`` ``'`` or a space; empty: none allowed."""
-    sign: Literal["as_is", "inverted"] = protected(default="as_is")
+    sign: Protected[Literal["as_is", "inverted"]] = "as_is"
     """``inverted``: the file writes money out as positive."""
-    skip_lines: int = protected(default=0)
+    skip_lines: Protected[int] = 0
     """Preamble lines before the column header."""
-    search_lines: int = protected(default=0)
+    search_lines: Protected[int] = 0
     """Where the preamble's length varies: among how many further lines the column header is looked for."""
-    rows_with: str | None = protected(default=None)
+    rows_with: Protected[str | None] = None
     """A column that is empty in lines that are no transactions, such as totals: those are passed over."""
-    date_rest: bool = protected(default=False)
+    date_rest: Protected[bool] = False
     """Whether more may follow the date in its cell, such as a time."""
-    credit_sign: Literal["as_is", "either"] = protected(default="as_is")
+    credit_sign: Protected[Literal["as_is", "either"]] = "as_is"
     """``either``: the credit column's amounts may be written as negative, and mean money in all the same."""
-    fee: Literal["within", "on_top"] = protected(default="within")
+    fee: Protected[Literal["within", "on_top"]] = "within"
     """Whether the amount is net of the fee column's, or the fee is taken off the account as well."""
-    fee_sign: Literal["as_is", "inverted"] = protected(default="as_is")
+    fee_sign: Protected[Literal["as_is", "inverted"]] = "as_is"
     """``inverted``: the file writes a fee that was kept as positive."""
-    out_words: tuple[str, ...] = protected(default=("debit", "dr", "d", "withdrawal", "out"))
+    out_words: Protected[tuple[str, ...]] = ("debit", "dr", "d", "withdrawal", "out")
     """Values of the direction column (case-insensitive) that mean money out. The amount is without a sign then."""
-    in_words: tuple[str, ...] = protected(default=("credit", "cr", "c", "deposit", "in"))
+    in_words: Protected[tuple[str, ...]] = ("credit", "cr", "c", "deposit", "in")
     """Those that mean money in."""
-    currency: str | None = protected(default=None)
+    currency: Protected[str | None] = None
     """Currency of every row where there is no currency column."""
-    currency_symbols: tuple[str, ...] = protected(default=())
+    currency_symbols: Protected[tuple[str, ...]] = ()
     """Texts stripped from amounts, e.g. ``$`` or ``EUR``. One that names a currency (``EUR``, ``€``, ``£``) says the
     row's where no column does."""
-    pending: tuple[str, ...] = protected(default=PENDING_WORDS)
+    pending: Protected[tuple[str, ...]] = PENDING_WORDS
     """Values of the state column (case-insensitive) that mean: not posted yet."""
-    posted: tuple[str, ...] = protected(default=())
+    posted: Protected[tuple[str, ...]] = ()
     """Those that mean posted, beside common ones such as ``posted`` and an empty cell; a row with any other word is
     refused then. Empty: all others mean it."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 import typing
 from collections.abc import Iterable, Mapping
-from dataclasses import is_dataclass, replace
 from datetime import date
 from decimal import Decimal
 from functools import lru_cache
@@ -13,6 +12,7 @@ from pathlib import Path
 from typing import Any, Final, Literal
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from cleared.base.errors import Place, WorkspaceError
 from cleared.workspace.settings import yaml_tree
@@ -20,7 +20,8 @@ from cleared.workspace.settings.bank_section import BankAccount, CsvProfile
 from cleared.workspace.settings.column_checks import nearest_names
 from cleared.workspace.settings.kept_tree import parse_kept
 from cleared.workspace.settings.model import Config, ModelPrice
-from cleared.workspace.settings.setting_keys import ALIASES, REFUSED, SettingField, to_plain_values
+from cleared.workspace.settings.section import Section
+from cleared.workspace.settings.setting_keys import ALIASES, REFUSED, SettingField, is_section, to_plain_values
 from cleared.workspace.settings.setting_keys import setting_fields as keys_of
 from cleared.workspace.settings.value_checks import CHECKS, check_config
 from cleared.workspace.settings.yaml_tree import Node
@@ -111,7 +112,7 @@ def read_valid_part(text: str, file: str = "config.yaml", state_dir: Path | None
     return ConfigReading(replace(config, data=to_plain_values(config)), root, problems, unsure)
 
 
-def read_entry(text: str, section: type, dotted: str) -> tuple[Any, Node]:
+def read_entry(text: str, section: type[Section], dotted: str) -> tuple[Any, Node]:
     """An entry as it is typed on one line, ``{ input: 3, output: 15 }`` or without the brackets, with the tree it was
     read from. Raises ``ValueError`` with all that is wrong."""
     try:
@@ -129,7 +130,7 @@ def read_entry(text: str, section: type, dotted: str) -> tuple[Any, Node]:
 
 
 class _ConfigReader:
-    """Walks the tree along the dataclasses, goes on after each problem, and leaves out what has one."""
+    """Walks the tree along the sections, goes on after each problem, and leaves out what has one."""
 
     def __init__(self, file: str, lines: dict[str, int] | None = None) -> None:
         self.file = file
@@ -143,8 +144,8 @@ class _ConfigReader:
         line = next((self.lines[k] for k in _list_ancestors(key) if k in self.lines), None)
         self.problems.append(Problem(Place(self.file, line, field=key), message))
 
-    def read_section(self, node: Node, section: type, path: str, **known: Any) -> Any:
-        """An instance of the dataclass ``section``; ``_INVALID`` where it lacks what it needs."""
+    def read_section(self, node: Node, section: type[Section], path: str, **known: Any) -> Any:
+        """An instance of ``section``; ``_INVALID`` where it lacks what it needs."""
         if node.kind != "map":
             self.add_problem(node, path, f"must be a section with keys such as {', '.join(list(keys_of(section))[:3])}")
             return _INVALID
@@ -204,9 +205,7 @@ class _ConfigReader:
             dotted = f"{path}[{number}]"
             self.lines[dotted] = item.line
             items.append(
-                self.read_section(item, inner, dotted)
-                if isinstance(inner, type) and is_dataclass(inner)
-                else self.read_scalar(item, inner, dotted)
+                self.read_section(item, inner, dotted) if is_section(inner) else self.read_scalar(item, inner, dotted)
             )
         return tuple(item for item in items if item is not _INVALID)
 
@@ -283,7 +282,7 @@ def type_name(annotation: Any) -> str:
         return f"one of {', '.join(arguments)}"
     if origin is tuple:
         return "a list"
-    if origin is Mapping or is_dataclass(annotation):
+    if origin is Mapping or is_section(annotation):
         return "a section"
     return _TYPE_NAMES[annotation]
 

@@ -1,23 +1,21 @@
-"""The configuration's keys as a table, from the dataclasses and what is written below their attributes."""
+"""The configuration's keys as a table, from the sections and what is written below their attributes."""
 
 from __future__ import annotations
 
 import ast
-import dataclasses
 import inspect
 import sys
 from collections.abc import Iterator
-from dataclasses import MISSING
 from datetime import date
 from decimal import Decimal
 from functools import cache
-from typing import Any
 
 from msgspec import Struct
 
 from cleared.workspace.settings import model
 from cleared.workspace.settings.loading import type_name
 from cleared.workspace.settings.protected_settings import is_protected
+from cleared.workspace.settings.section import Section
 from cleared.workspace.settings.setting_keys import setting_fields
 
 
@@ -42,9 +40,8 @@ def list_settings() -> list[SettingInfo]:
     return list(_list_section(model.Config, ""))
 
 
-def _list_section(section: type, path: str) -> Iterator[SettingInfo]:
+def _list_section(section: type[Section], path: str) -> Iterator[SettingInfo]:
     docs = _read_field_docs(section.__module__).get(section.__name__, {})
-    attributes = {f.name: f for f in dataclasses.fields(section)}
     for key, field in setting_fields(section).items():
         dotted = f"{path}{key}"
         if field.section:
@@ -54,17 +51,9 @@ def _list_section(section: type, path: str) -> Iterator[SettingInfo]:
                 field.entries, f"{dotted}[]." if "tuple" in str(field.type) else f"{dotted}.<name>."
             )
         else:
-            default = "required" if field.required else _format_default(attributes[field.attribute])
+            default = "required" if field.required else _format_value(field.default)
             kind, doc = type_name(field.type).removeprefix("a "), docs.get(field.attribute, "")
             yield SettingInfo(dotted, kind, default, doc, field.reserved)
-
-
-def _format_default(attribute: dataclasses.Field[Any]) -> str:
-    value = attribute.default
-    if value is MISSING:
-        assert attribute.default_factory is not MISSING
-        value = attribute.default_factory()
-    return _format_value(value)
 
 
 def _format_value(value: object) -> str:

@@ -1,30 +1,28 @@
-"""The keys of the configuration, read off the dataclasses of ``model``: the one list of them, and their values."""
+"""The keys of the configuration, read off the sections of ``model``: the one list of them, and their values."""
 
 from __future__ import annotations
 
-import dataclasses
 import json
 import types
 import typing
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import MISSING, fields, is_dataclass
 from datetime import date
 from decimal import Decimal
 from functools import cache
-from typing import Any, Final
+from typing import Any, Final, TypeGuard
 
-from msgspec import Struct
+from msgspec import NODEFAULT, Struct, structs
 
 from cleared.base.short_text import quote_name
 from cleared.workspace.settings import bank_section, model
 from cleared.workspace.settings.bank_section import CsvProfile
 from cleared.workspace.settings.model import Config
-from cleared.workspace.settings.section import CLASS
+from cleared.workspace.settings.section import Declaration, Section
 
-ALIASES: dict[tuple[type, str], str] = {(bank_section.BankAccount, "csv_format"): "format"}
+ALIASES: dict[tuple[type[Section], str], str] = {(bank_section.BankAccount, "csv_format"): "format"}
 """Other names of keys, from the published design."""
 
-REFUSED: dict[tuple[type, str], str] = {
+REFUSED: dict[tuple[type[Section], str], str] = {
     (model.Llm, "api_key"): "a key does not belong into this file, which git keeps: take the line out, and put the key "
     "into the environment (such as ANTHROPIC_API_KEY) or into the system's keyring (cleared llm key). If it was ever "
     "committed, have the provider replace it",
@@ -49,46 +47,52 @@ class SettingField(Struct, frozen=True):
     """``protected``, ``harmless`` or ``secret``, as it is declared; empty where it says nothing, as sections do."""
     default: Any = None
     """As declared; None where it must be given."""
-    section: type | None = None
-    """The dataclass, where the key holds a section."""
-    entries: type | None = None
-    """The dataclass of each entry, where the key holds a list or a map of sections."""
+    section: type[Section] | None = None
+    """The struct, where the key holds a section."""
+    entries: type[Section] | None = None
+    """The struct of each entry, where the key holds a list or a map of sections."""
     has_named_entries: bool = False
     """Whether each entry has a name of its own, so that its settings have keys: ``bank_accounts.card.format``."""
 
 
+def is_section(kind: Any) -> TypeGuard[type[Section]]:
+    """Whether a type is one of a section, or of the entries of a list or map."""
+    return isinstance(kind, type) and issubclass(kind, Section)
+
+
 @cache
-def setting_fields(section: type) -> dict[str, SettingField]:
+def setting_fields(section: type[Section]) -> dict[str, SettingField]:
     """Key → field, in order."""
-    hints = typing.get_type_hints(section)
     by_key: dict[str, SettingField] = {}
-    for each in dataclasses.fields(section):
+    for each in structs.fields(section):
         if (section, each.name) in _NOT_KEYS:
             continue
-        hint = hints[each.name]
+        hint, declared = each.type, None
+        if typing.get_origin(hint) is typing.Annotated:
+            hint, declared = typing.get_args(hint)
+        assert declared is None or isinstance(declared, Declaration)
         optional = typing.get_origin(hint) in (types.UnionType, typing.Union)
         if optional:
             hint = next(arg for arg in typing.get_args(hint) if arg is not type(None))
         origin, arguments = typing.get_origin(hint), typing.get_args(hint)
         inner = arguments[0] if origin is tuple else arguments[1] if origin is Mapping else None
-        entries = inner if is_dataclass(inner) else None
-        required = each.default is MISSING and each.default_factory is MISSING
-        default = each.default if each.default is not MISSING else None
-        if each.default_factory is not MISSING:
+        entries = inner if is_section(inner) else None
+        default = each.default if each.default is not NODEFAULT else None
+        if each.default_factory is not NODEFAULT:
             default = each.default_factory()
         by_key[each.name.rstrip("_")] = SettingField(
             each.name.rstrip("_"),
             each.name,
             hint,
             optional,
-            required,
-            reserved=bool(each.metadata.get("reserved")),
-            program=bool(each.metadata.get("program")),
-            approval=each.metadata.get(CLASS, ""),
+            each.required,
+            reserved=declared is not None and declared.reserved,
+            program=declared is not None and declared.program,
+            approval=declared.approval if declared is not None else "",
             default=default,
-            section=hint if is_dataclass(hint) else None,
+            section=hint if is_section(hint) else None,
             entries=entries,
-            has_named_entries=entries is not None and (origin is Mapping or "id" in entries.__dataclass_fields__),
+            has_named_entries=entries is not None and (origin is Mapping or "id" in entries.__struct_fields__),
         )
     return by_key
 
@@ -96,7 +100,7 @@ def setting_fields(section: type) -> dict[str, SettingField]:
 def _select_keys(is_wanted: Callable[[SettingField], bool]) -> frozenset[str]:
     """The dotted keys of the settings of which that is true."""
 
-    def list_keys(section: type, path: str) -> Iterator[str]:
+    def list_keys(section: type[Section], path: str) -> Iterator[str]:
         for key, field in setting_fields(section).items():
             if field.section:
                 yield from list_keys(field.section, f"{path}{key}.")
@@ -169,18 +173,18 @@ _SAME_IN_JSON: Final = frozenset({str, int, bool, type(None)})
 
 
 @cache
-def _plain_names(section: type) -> tuple[tuple[str, str], ...]:
+def _plain_names(section: type[Section]) -> tuple[tuple[str, str], ...]:
     """Name and key of each field that is a key of ``config.yaml``."""
     without = "data" if issubclass(section, Config) else "name" if issubclass(section, CsvProfile) else ""
-    return tuple((each.name, each.name.rstrip("_")) for each in fields(section) if each.name != without)
+    return tuple((name, name.rstrip("_")) for name in section.__struct_fields__ if name != without)
 
 
 def to_plain_values(value: Any) -> Any:
-    """Dataclasses as dicts, tuples as lists, dates as ISO texts; money stays ``Decimal``."""
+    """Sections as dicts, tuples as lists, dates as ISO texts; money stays ``Decimal``."""
     kind = type(value)
     if kind in _PLAIN:
         return value
-    if is_dataclass(kind):
+    if is_section(kind):
         values = [(key, getattr(value, name)) for name, key in _plain_names(kind)]
         return {key: inner if type(inner) in _PLAIN else to_plain_values(inner) for key, inner in values}
     if isinstance(value, tuple):
@@ -203,16 +207,16 @@ def write_value(value: object) -> str:
 
 
 @cache
-def _shipped_values(section: type) -> dict[str, Any]:
+def _shipped_values(section: type[Section]) -> dict[str, Any]:
     """Key → value as shipped, of a section, as a record of approval has them."""
     shipped = {key: field.default for key, field in setting_fields(section).items()}
     return {key: value if type(value) in _SAME_IN_JSON else to_json_value(value) for key, value in shipped.items()}
 
 
-def list_settings(section: Any, path: str = "") -> list[tuple[str, Any, Any]]:
+def list_settings(section: Section, path: str = "") -> list[tuple[str, Any, Any]]:
     """Dotted key, value, and value as shipped, as a record of approval has them, of a configuration or a part of it."""
     settings: list[tuple[str, Any, Any]] = []
-    kind: type = type(section)
+    kind = type(section)
     shipped = _shipped_values(kind)
     for key, field in setting_fields(kind).items():
         value, dotted = getattr(section, field.attribute), path + key

@@ -2,15 +2,14 @@
 
 # Without annotations from __future__: each would be a text, to be compiled by every command that reads its settings.
 
-from cleared.workspace.settings.section import Section, config_section, program, protected
+from cleared.workspace.settings.section import Program, Protected, Section
 
 
-@config_section
-class Sync(Section):
+class Sync(Section, frozen=True, kw_only=True):
     """Other clones of these books."""
 
-    remote: str | None = program(default=None)
+    remote: Program[str | None] = None
     """The other repository with which the service joins this clone by itself: a name that git knows, such as
     ``origin``. None: it joins none."""
-    minutes: int = protected(default=10)
+    minutes: Protected[int] = 10
     """How long it waits before the next time."""
