@@ -1,21 +1,21 @@
-"""An opened git repository: where it is, or why git does not open it; its branch, its objects, the id of this clone."""
+"""An opened git repository: its branch, its objects, the id of this clone."""
 
 from __future__ import annotations
 
-import functools
 import os
 import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import Final, Self, cast
+from typing import Final, Self
 
 from cleared.base.errors import WorkspaceError
 from cleared.base.safe_files import write_atomic
 from cleared.git.commit_text import parse_parents
-from cleared.git.git_process import Git, GitFailed, find_git, first_line
+from cleared.git.git_process import Git, GitFailed
 from cleared.git.object_reader import HashName, ObjectReader, TreeEntry
 from cleared.git.refs import Branch, current_branch_name
+from cleared.git.repository_location import locate_repository
 
 #: What git leaves in the git directory while it waits for the user to finish something: the git command that began it.
 _UNFINISHED: Final = {
@@ -27,15 +27,6 @@ _UNFINISHED: Final = {
 }
 _RECENT: Final = 32
 """How many commits back an ancestor is looked for before git is asked."""
-
-_LOCATE: Final = (
-    "rev-parse",
-    "--show-object-format",
-    "--is-bare-repository",
-    "--absolute-git-dir",
-    "--git-common-dir",
-    "--show-toplevel",
-)
 
 
 class Repository:
@@ -91,16 +82,8 @@ class Repository:
     @classmethod
     def _locate(cls, root: Path) -> Repository:
         root = Path(os.path.abspath(root))  # noqa: PTH100  (resolve() would follow the user's own symlinks)
-        state = _read_location_state(root)
-        hash_name, _, git_dir, common_dir, top = _locate_again(root, state) if state is not None else _ask_git(root)
-        if not root.samefile(top):
-            raise WorkspaceError(
-                f"{root} is inside the git repository {top}, not its top level",
-                remedy=f"Use {top}, or make {root} a repository of its own (git init).",
-            )
-        if hash_name not in ("sha1", "sha256"):
-            raise WorkspaceError(f"git stores objects here by {hash_name}, which is not supported")
-        return cls(root, Path(git_dir), (root / common_dir).resolve(), cast("HashName", hash_name))
+        found = locate_repository(root)
+        return cls(root, found.git_dir, found.common_dir, found.hash_name)
 
     def find_unfinished(self) -> str | None:
         """The git command, such as ``merge``, that waits for the user to finish it."""
@@ -213,65 +196,6 @@ class Repository:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
-
-
-def _ask_git(root: Path) -> tuple[str, ...]:
-    """Git's five answers to ``_LOCATE``. Raises ``WorkspaceError``."""
-    process = Git(root).start(_LOCATE)
-    out, err = process.communicate()
-    answers = out.decode("utf-8", "surrogateescape").splitlines()
-    if process.returncode != 0 or len(answers) != 5:
-        raise open_error(root, answers, err)
-    return tuple(answers)
-
-
-@functools.lru_cache(maxsize=64)
-def _locate_again(root: Path, state: tuple[object, ...]) -> tuple[str, ...]:
-    """The same, asked once for each state: one command opens its repository several times, a service for each look."""
-    return _ask_git(root)
-
-
-def _read_location_state(root: Path) -> tuple[object, ...] | None:
-    """What git's answers depend on, where ``.git`` is a plain folder of this user's; else None."""
-    folder = root / ".git"
-    try:
-        if not folder.is_dir() or (folder / "commondir").exists() or (folder / "config.worktree").exists():
-            return None
-        folders = [each.stat() for each in (root, folder, folder / "objects", folder / "refs")]
-        files = [each.stat() for each in (folder / "HEAD", folder / "config")]
-    except OSError:
-        return None
-    if not hasattr(os, "geteuid") or {each.st_uid for each in (*folders, *files)} != {os.geteuid()}:
-        return None
-    return (
-        find_git(),
-        os.path.realpath(root),
-        *((each.st_ino, each.st_mode) for each in folders),
-        *((each.st_ino, each.st_mode, each.st_size, each.st_mtime_ns) for each in files),
-    )
-
-
-def open_error(root: Path, answers: list[str], err: bytes) -> WorkspaceError:
-    """The error for ``root``, from what git printed when it was asked which repository ``root`` belongs to."""
-    text = err.decode("utf-8", "replace")
-    if not root.is_dir():
-        return WorkspaceError(f"{root} is not a directory")
-    if "dubious ownership" in text:
-        command = next((line.strip() for line in text.splitlines() if "safe.directory" in line), "")
-        return WorkspaceError(
-            f"git does not trust {root}: it belongs to another user",
-            remedy=f"If you do: {command}" if command else "See git's setting safe.directory.",
-        )
-    if len(answers) >= 2 and answers[1] == "true":
-        return WorkspaceError(f"{root} is a bare repository, without files", remedy="Clone it and use the clone.")
-    if "not a git repository" in text:
-        return WorkspaceError(f"{root} is not a git repository", remedy="Make it one: git init.")
-    if "must be run in a work tree" in text:
-        return WorkspaceError(
-            f"{root} is the inside of a git repository, not its working tree",
-            remedy="Use the directory that holds the files.",
-        )
-    return WorkspaceError(f"git cannot open {root}: {first_line(err) or 'its path is not one line'}")
 
 
 _NAME = "cleared-origin"
