@@ -105,6 +105,7 @@ def write_bare(told: Told) -> str:
     return chase(*((f"{x.day[5:7]}/{x.day[8:]}/{x.day[:4]}", x.text, x.amount) for x in told.lines))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("write", [write_chase, write_ofx, write_bare])
 def test_a_run_costs_what_it_did_before_others(
     ws: Workspace, read: list[int], monkeypatch: pytest.MonkeyPatch, write: Callable[[Told], str]
@@ -136,6 +137,7 @@ def test_a_run_costs_what_it_did_before_others(
     ws.in_order()
 
 
+@pytest.mark.slow
 def test_a_run_costs_what_it_did_before_rows_were_known_or_ignored_and_events_emitted(
     ws: Workspace, read: list[int], monkeypatch: pytest.MonkeyPatch
 ) -> None:

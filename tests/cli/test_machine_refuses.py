@@ -195,6 +195,7 @@ def test_few_open_files(posted: Workspace, files: int) -> None:
     assert posted.state() == before and not (posted.root / ".cleared/seal.json").exists()
 
 
+@pytest.mark.slow
 def test_a_low_limit_that_may_be_raised_is_raised(posted: Workspace) -> None:
     def limit() -> None:
         resource.setrlimit(resource.RLIMIT_NOFILE, (12, 1000))

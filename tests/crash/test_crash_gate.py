@@ -113,6 +113,7 @@ CASES = choose_cases(
 )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("name", "step", "nth"), CASES)
 def test_killed_at_each_step(
     made: Made, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, step: str, nth: int

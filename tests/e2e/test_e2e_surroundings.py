@@ -343,6 +343,7 @@ def test_ctrl_c_while_waiting(ws: Workspace) -> None:
         assert code == 130 and b"Traceback" not in err, err
 
 
+@pytest.mark.slow
 def test_ctrl_c_at_each_step(ws: Workspace, tmp_path: Path) -> None:
     """Bad input: Ctrl-C at any step of a run and its seal: all of it or nothing; what is said is true."""
     ws.drop("a.csv")
@@ -469,6 +470,7 @@ def test_output_that_nobody_reads(posted: Workspace) -> None:
     process.stderr.close()
 
 
+@pytest.mark.slow
 def test_an_ascii_terminal(posted: Workspace) -> None:
     """Command line: a terminal that knows no UTF-8 gets escapes, not a traceback."""
     posted.drop("b.csv", chase(("02/03/2025", "Bäckerei ☕", "-3.00")))

@@ -79,6 +79,7 @@ def test_check_says_what_is_missing_one_after_the_other(ws: Workspace, monkeypat
     assert found["answers"] is None and not (ws.root / ".cleared/llm.db").exists()
 
 
+@pytest.mark.slow
 def test_check_asks_where_it_is_told_to(ws: Workspace, provider: FakeProvider, monkeypatch: pytest.MonkeyPatch) -> None:
     use_model(ws, provider)
     monkeypatch.setenv("TEST_MODEL_KEY", KEY)
@@ -193,6 +194,7 @@ def test_usage(ws: Workspace, provider: FakeProvider) -> None:
     ]
 
 
+@pytest.mark.slow
 def test_commands_that_ask_no_model_import_nothing_of_it(ws: Workspace) -> None:
     """``cleared --help`` and ``agent run`` stay as fast as they were without the packages for models. Typer itself
     imports pydantic where it is installed."""

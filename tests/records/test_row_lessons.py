@@ -79,6 +79,7 @@ def test_a_row_is_corrected_by_its_columns(shop: Workspace) -> None:
     shop.in_order()
 
 
+@pytest.mark.slow
 def test_three_equal_decisions_become_one_card_and_one_rule(shop: Workspace) -> None:
     before = shop.read(PATH)
     deliver(shop, "acme", "bolt", "nut", "screw", "nail")
@@ -106,6 +107,7 @@ def test_three_equal_decisions_become_one_card_and_one_rule(shop: Workspace) -> 
     shop.in_order()
 
 
+@pytest.mark.slow
 def test_a_correction_is_a_test_of_the_agent_that_put_the_row(shop: Workspace) -> None:
     """It warns at first; once a version passes it, one that does not is blocked."""
     deliver(shop, "acme", "bolt", "nut", "screw")
@@ -122,6 +124,7 @@ def test_a_correction_is_a_test_of_the_agent_that_put_the_row(shop: Workspace) -
     shop.in_order()
 
 
+@pytest.mark.slow
 def test_what_was_confirmed_put_back_or_taken_back_counts_as_that(shop: Workspace) -> None:
     deliver(shop, "acme", "bolt", "nut", "screw", "nail")
     correct(shop, "hardware", "acme/bolt", "acme/nut", "acme/screw")
@@ -140,6 +143,7 @@ def test_what_was_confirmed_put_back_or_taken_back_counts_as_that(shop: Workspac
     shop.in_order()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("is_last", [True, False])
 def test_a_decision_that_git_took_back_teaches_nothing(shop: Workspace, is_last: bool) -> None:
     """Where it was the last commit, and where git left what attests it. An undo that git took back leaves the decision

@@ -332,6 +332,7 @@ def test_what_is_no_amount_is_refused_as_ever(people: People, amount: str) -> No
         refused(done, 2, "is not ACCOUNT=AMOUNT" if "E+" in amount else "is no amount of money")
 
 
+@pytest.mark.slow
 def test_other_rules_are_not_for_a_proposal(people: People) -> None:
     """One person approves it; they are set by two, each for themselves."""
     ws = people.ws

@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from room_tests import TESTS
-from turns import TURNS, find_rows, find_turn_tests
+from turns import PROMISE_ROOMS, TURNS, find_rows, find_turn_tests
 
 CHECKLIST = {"A": 20, "B": 32, "C": 10, "D": 24, "E": 32, "F": 42, "G": 28, "H": 22, "I": 14, "N": 11}
 """How many rows each part of the checklist has."""
@@ -23,11 +23,11 @@ CHECKLIST = {"A": 20, "B": 32, "C": 10, "D": 24, "E": 32, "F": 42, "G": 28, "H":
 class StandIn:
     """A test as pytest hands it over."""
 
-    def __init__(self, name: str, case: int | None, is_slow: bool, function: Callable[..., None]) -> None:
+    def __init__(self, name: str, case: int | None, is_slow: bool, function: Callable[..., None], room: str) -> None:
         self.originalname, self.is_slow, self.function = name, is_slow, function
         self.obj = function
         self.name = name if case is None else f"{name}[{case}]"
-        self.nodeid = f"tests/test_any.py::{self.name}"
+        self.nodeid = f"tests/{room}/test_any.py::{self.name}"
 
     def get_closest_marker(self, _: str) -> object:
         return self.is_slow or None
@@ -49,10 +49,10 @@ SIZES = st.lists(st.tuples(st.integers(1, 40), st.booleans()), max_size=12)
 """How many cases each test has, and whether it is slow."""
 
 
-def make_tests(sizes: list[tuple[int, bool]], function: Callable[..., None]) -> list[Any]:
+def make_tests(sizes: list[tuple[int, bool]], function: Callable[..., None], room: str = "cli") -> list[Any]:
     """All cases of these tests."""
     return [
-        StandIn(f"test_{n}th", case if cases > 1 else None, is_slow, function)
+        StandIn(f"test_{n}th", case if cases > 1 else None, is_slow, function, room)
         for n, (cases, is_slow) in enumerate(sizes)
         for case in range(cases)
     ]
@@ -65,9 +65,16 @@ def test_each_case_has_its_turn(sizes: list[tuple[int, bool]], function: Callabl
     assert set().union(*turns) == set(tests)
     for chosen in turns:
         left_out = {t.originalname for t in tests} - {t.originalname for t in chosen}
-        assert all(t.is_slow and function is not of_a_row for t in tests if t.originalname in left_out)
+        waiting = [t for t in tests if t.originalname in left_out]
+        assert all(t.is_slow or t.name == t.originalname for t in waiting) and (function is not of_a_row or not waiting)
         if function is not quick:
             assert len(chosen) <= sum(-(-cases // TURNS) for cases, _ in sizes)
+
+
+@given(SIZES, st.sampled_from(PROMISE_ROOMS), st.integers(0, TURNS - 1))
+def test_what_guards_a_promise_runs_each_time(sizes: list[tuple[int, bool]], room: str, turn: int) -> None:
+    tests = make_tests([(cases, False) for cases, _ in sizes], plain, room)
+    assert {t.originalname for t in find_turn_tests(tests, turn)} == {t.originalname for t in tests}
 
 
 @given(SIZES, st.integers(0, TURNS - 1))
@@ -88,7 +95,7 @@ def test_a_test_names_its_rows(name: str, docstring: str | None, rows: set[str])
     assert find_rows(name, docstring) == rows
 
 
-@pytest.mark.parametrize("room", ["attacks", "books/importing", "books/ledger", "gate", "git", "trust"])
+@pytest.mark.parametrize("room", PROMISE_ROOMS)
 def test_what_guards_the_promises_is_never_slow(room: str) -> None:
     files = list((TESTS / room).rglob("test_*.py"))
     assert files and [path.name for path in files if "mark.slow" in path.read_text(encoding="utf-8")] == []

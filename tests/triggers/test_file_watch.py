@@ -216,6 +216,7 @@ class TestWhatHints:
         assert found == 3000
         assert hints < 600
 
+    @pytest.mark.slow
     def test_a_full_queue_of_the_system_does_not_silence_it(self, ear: Ear, drop: Path) -> None:
         ear.watcher.set_directories("a", [drop])
         subprocess.run(
@@ -242,6 +243,7 @@ def git_commit(root: Path) -> str:
 
 
 class TestFoldersThatComeAndGo:
+    @pytest.mark.slow
     def test_one_that_is_not_there_yet(self, either: Ear, tmp_path: Path) -> None:
         drop = tmp_path / "a/b/import"
         assert either.watcher.set_directories("a", [drop]) == []
@@ -263,6 +265,7 @@ class TestFoldersThatComeAndGo:
         looked = WatchedFolder(tmp_path, ["a/b/import"], 0.0, SystemClock(), max_bytes=1 << 20)
         assert [f.path for f in looked.scan_files().ready] == ["a/b/import/x.csv"]
 
+    @pytest.mark.slow
     def test_one_that_is_deleted_and_made_again(self, either: Ear, drop: Path) -> None:
         either.watcher.set_directories("a", [drop])
         for _ in range(1 if either.polling else 3):

@@ -249,6 +249,7 @@ def test_an_entry_is_corrected_and_voided_on_its_page(posted: Workspace) -> None
     posted.in_order()
 
 
+@pytest.mark.slow
 def test_an_entry_is_split_on_its_page(posted: Workspace) -> None:
     """PAGE 3: what was typed stays after a refusal, which says how much is left; one amount may be left out."""
     [aws] = [entry["entry_id"] for entry in posted.entries() if entry["amount"] == "45.10"]

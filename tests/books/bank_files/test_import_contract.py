@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Callable
 from datetime import datetime
 from decimal import Decimal
@@ -112,7 +111,7 @@ def test_the_contract_needs_a_sample_and_an_importer() -> None:
 
 # -- hostile bytes --------------------------------------------------------------------------------------------
 
-CONFIG = config(GERMAN, profile(), profile(), dataclasses.replace(profile(encoding="utf-16"), name="wide"))
+CONFIG = config(GERMAN, profile(), profile(), structs.replace(profile(encoding="utf-16"), name="wide"))
 FORMATS = [None, "chase_checking", "chase_card", "sparkasse", "p", "wide", "ofx", "camt", "mt940", "qif"]
 STATEMENTS = [write(MONTH).encode() for write in (write_ofx, write_camt, write_mt940, write_qif)]
 GOOD = [CHECKING.encode(), CARD.encode(), GERMAN_DATA, b"Date,Text,Amount\n2025-01-02,x,1\n", CHECKING.encode("utf-16")]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import importlib.metadata
 import tomllib
 from collections.abc import Iterator
@@ -42,7 +41,7 @@ def test_the_format_given_or_declared_decides() -> None:
     assert detect_format("a.csv", CHECKING.encode(), config(MINE, accounts=(account,))) == "p"
     assert read_file("a.csv", CHECKING.encode(), config(MINE), 2, "p").format == "p"
     assert read_file("a.csv", CHECKING.encode(), config(MINE), 2, "chase_checking").format == "chase_checking"
-    there = dataclasses.replace(account, match=Match(folder="there"))
+    there = structs.replace(account, match=Match(folder="there"))
     assert detect_format("there/a.csv", CHECKING.encode(), config(MINE, accounts=(there,))) == "p"
     with pytest.raises(ImportFileError, match="both match"):
         detect_format("a.csv", CHECKING.encode(), config(MINE, accounts=(there,)))
@@ -78,7 +77,7 @@ def test_utf8_and_cp1252_header_names_are_told_apart() -> None:
     columns = {"date": "Währungstag", "description": "Text", "amount": "Betrag €"}
     text = "Währungstag,Text,Betrag €\n2025-01-02,x,1\n"
     one = profile(columns=columns)
-    other = dataclasses.replace(one, name="other", encoding="cp1252")
+    other = structs.replace(one, name="other", encoding="cp1252")
     assert detect_format("a.csv", text.encode(), config(one, other)) == "p"
     assert detect_format("a.csv", text.encode("cp1252"), config(one, other)) == "other"
 
@@ -293,9 +292,9 @@ def test_a_plug_in_that_cannot_be_used_is_a_mistake_of_the_configuration(
 
 def test_a_name_with_two_owners_is_refused(installed: list[Point]) -> None:
     with pytest.raises(WorkspaceError, match="'chase_card' has two owners: cleared itself and a profile"):
-        detect_format("a", b"x", config(dataclasses.replace(profile(), name="chase_card")))
+        detect_format("a", b"x", config(structs.replace(profile(), name="chase_card")))
     with pytest.raises(WorkspaceError, match="'fixed' has two owners: a profile and a plug-in"):
-        detect_format("a", b"x", config(dataclasses.replace(profile(), name="fixed"), plugins=("fixed",)))
+        detect_format("a", b"x", config(structs.replace(profile(), name="fixed"), plugins=("fixed",)))
 
 
 @pytest.mark.parametrize("result", [RuntimeError("boom"), None, ParsedFile("fixed", (None,))])  # type: ignore[arg-type]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import io
-from dataclasses import replace
 from datetime import date
 from decimal import Decimal
 from typing import Any
@@ -13,6 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from import_samples import one, profile, read, refusal
+from msgspec.structs import replace
 
 from cleared.base import money
 from cleared.base.errors import WorkspaceError

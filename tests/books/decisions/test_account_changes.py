@@ -95,6 +95,7 @@ def test_an_account_in_use_is_not_closed(ws: Workspace) -> None:
     refused(ws("accounts", "close", "5010"), 3, "heading of 5011")
 
 
+@pytest.mark.slow
 def test_an_account_that_a_script_names_is_not_closed(posted: Workspace) -> None:
     with unchanged(posted):
         refused(posted("accounts", "close", "5020", "--on", "2026-01-01"), 3, "agent ingest (agents/ingest.py:")

@@ -143,6 +143,7 @@ def check_answers(files: Files, index: JournalIndex) -> None:
     assert index.used_accounts() == {leg.account_id for e in every for leg in e.legs}
 
 
+@pytest.mark.slow
 @given(journals())
 @settings(max_examples=40, deadline=None)
 def test_an_index_answers_as_the_books_do(files: Files) -> None:
@@ -217,6 +218,7 @@ DAMAGES: tuple[Callable[[Path], object], ...] = (
 )
 
 
+@pytest.mark.slow
 @given(journals(), st.data())
 @settings(max_examples=40, deadline=None)
 def test_a_damaged_index_changes_no_answer(files: Files, data: st.DataObject) -> None:

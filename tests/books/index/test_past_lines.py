@@ -109,6 +109,7 @@ def act(ws: Workspace, month: int, chance: random.Random) -> None:
         ws("import", "undo", f"{chance.randint(1, month)}.csv", "--reason", "a test")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(3))
 def test_what_is_known_of_past_months_is_what_they_say(
     ws: Workspace, monkeypatch: pytest.MonkeyPatch, seed: int

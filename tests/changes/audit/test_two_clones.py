@@ -64,6 +64,7 @@ def approve_with_test(ws: Workspace, name: str, path: str) -> None:
     take_ok(ws, "agent", "approve", proposed["id"])
 
 
+@pytest.mark.slow
 def test_each_clone_works_on_its_month_and_approves_and_git_joins_all_of_it(
     posted: Workspace, tmp_path: Path, clones: tuple[Workspace, Workspace]
 ) -> None:

@@ -122,6 +122,7 @@ def test_nothing_is_sent_unless_it_is_switched_on(ws: Workspace) -> None:
     assert not (ws.root / ".cleared/notify.json").exists()
 
 
+@pytest.mark.slow
 def test_a_digest_says_once_a_day_what_waits(posted: Workspace, server: MailServer) -> None:
     posted.put("agents/ingest.py", posted.read("agents/ingest.py").replace("AWS", "AWSX"))
     posted.ok("agent", "propose", "ingest")
@@ -148,6 +149,7 @@ def test_a_digest_says_once_a_day_what_waits(posted: Workspace, server: MailServ
     assert "Waiting for 3d or longer:" in server.mails[-1].get_content(), "review.remind_after"
 
 
+@pytest.mark.slow
 def test_a_digest_names_what_approved_itself_and_how_agents_do(ws: Workspace, server: MailServer) -> None:
     ws.config("self_improvement.approve=additive")
     rows = [(f"01/0{n}/2025", f"BLUEBIRD {n}{n}", "-50.00") for n in (1, 2, 3)]
@@ -357,6 +359,7 @@ def test_a_server_that_says_nothing_holds_nobody_up(
     assert "no answer within 3 seconds" in box.status_data()["last_error"] and box.status_data()["waiting"] == 2
 
 
+@pytest.mark.slow
 def test_a_kill_between_sending_and_noting_it_sends_it_again_with_the_same_key(ws: Workspace, command: Command) -> None:
     command.does("os.kill(os.getppid(), signal.SIGKILL)")
     program = (
