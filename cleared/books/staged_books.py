@@ -4,8 +4,10 @@ header allows.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from decimal import Decimal
+from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
 from msgspec import Struct, field
@@ -28,6 +30,7 @@ from cleared.workspace.settings.model import Config
 
 if TYPE_CHECKING:
     from cleared.books.ledger.categoriser import Categoriser
+    from cleared.books.ledger.chains import LinkedEntry
 
 
 class LastEntry(Struct):
@@ -69,7 +72,14 @@ def books_of(context: Context) -> StagedBooks:
 def open_books(layout: Layout, source: FileSource) -> tuple[Books, BankBook]:
     """The books and the bank lines in a source."""
     paths = locate_books(layout)
-    return Books(source, paths, journal_bounds(layout.config)), BankBook(source, paths)
+    links = partial(_list_links, layout.state_dir)
+    return Books(source, paths, journal_bounds(layout.config), links), BankBook(source, paths)
+
+
+def _list_links(state_dir: Path, books: Books) -> Iterable[LinkedEntry]:
+    from cleared.books.index.entry_links import iter_linked_entries
+
+    return iter_linked_entries(state_dir, books)
 
 
 def journal_bounds(config: Config) -> Bounds:

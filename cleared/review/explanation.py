@@ -117,11 +117,16 @@ def find_making_commit(host: Host, repo: Repository, place: RecordPlace | None) 
         return has_record(commit.id) and (parent is None or not has_record(parent))
 
     commits = history.read_log(host.root, None, [path])
-    lines = [commit for commit in commits if len(read_parents(repo, commit.id)) < 2]
+
+    def is_on_a_line(commit: history.CommitInfo) -> bool:
+        return len(read_parents(repo, commit.id)) < 2
+
     # Where git took a row back, its number is given again: the newest that adds it made what is there.
-    is_by_git = any(not set(ORIGIN_TRAILERS) & set(commit.trailers) for commit in lines)
-    if is_by_git and (maker := next(filter(adds_record, lines), None)) is not None:
-        return maker
+    by_git = (commit for commit in commits if not set(ORIGIN_TRAILERS) & set(commit.trailers))
+    if any(map(is_on_a_line, by_git)):
+        maker = next((commit for commit in commits if is_on_a_line(commit) and adds_record(commit)), None)
+        if maker is not None:
+            return maker
     # Else no row is ever removed, so on a line of commits the oldest that has it made it; merges are gone through.
     oldest, newest = 0, len(commits) - 1
     while oldest < newest:

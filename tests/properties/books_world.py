@@ -12,6 +12,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
+from linked_entries import LINKS
+
 from cleared.books.audit.books_check import check_books
 from cleared.books.books_draft import BooksDraft
 from cleared.books.importing.drop_folder import ImportSession
@@ -114,7 +116,7 @@ class World:
         return DictSource(self.files)
 
     def books(self) -> Books:
-        return Books(self.source, self.paths, Bounds())
+        return Books(self.source, self.paths, Bounds(), LINKS)
 
     def bank(self) -> BankBook:
         return BankBook(self.source, self.paths)
@@ -139,7 +141,7 @@ class World:
         """``script(call)`` as a run: it is all in the books, or an exception and nothing."""
         self.runs += 1
         source = DictSource(dict(self.files))
-        books, bank = Books(source, self.paths, Bounds()), BankBook(source, self.paths)
+        books, bank = Books(source, self.paths, Bounds(), LINKS), BankBook(source, self.paths)
         imports = ImportSession(self.layout, config(), books, bank, lambda path: path in self.files)
         context = Context(
             run_id=f"run-{self.runs}",

@@ -41,6 +41,13 @@ def date_tags(day: date, meant: date) -> list[str]:
     return [] if day == meant else [f"{ORIGINAL_DATE}{meant}"]
 
 
+class LinkedEntry(NamedTuple):
+    """An entry that names others, and its tags."""
+
+    entry_id: str
+    tags: str
+
+
 class Chains:
     """Which entries belong together. Only linked ones are kept: they are few."""
 
@@ -49,7 +56,7 @@ class Chains:
         """Entry id → (mark, id) of the entries that name it in a tag."""
         self._targets: dict[str, list[str]] = {}
 
-    def add_entry(self, entry: Entry | ChainEntry) -> None:
+    def add_entry(self, entry: Entry | ChainEntry | LinkedEntry) -> None:
         for mark, target in list_links(entry.tags):
             self._linked[target].append((mark, entry.entry_id))
             self._targets.setdefault(entry.entry_id, []).append(target)

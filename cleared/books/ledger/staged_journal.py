@@ -6,7 +6,7 @@ Staging gives an entry its final id at once. Nothing is written: ``render_files`
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from datetime import date
 from decimal import Decimal
 from typing import Any, Final
@@ -16,7 +16,7 @@ from cleared.base.clock import check_deadline
 from cleared.base.errors import Place, PrimitiveError, merge_faults
 from cleared.base.file_source import FileSource
 from cleared.books.ledger.book_paths import BookPaths
-from cleared.books.ledger.chains import REVERSES, Chains, date_tags, find_last_change
+from cleared.books.ledger.chains import REVERSES, Chains, LinkedEntry, date_tags, find_last_change
 from cleared.books.ledger.chart import Chart, parse_chart
 from cleared.books.ledger.day_balances import DayBalances
 from cleared.books.ledger.entry import (
@@ -41,10 +41,14 @@ _KINDS: Final = (OPENING, CLOSING)
 _JOURNAL: Final = re.compile(r"(?:.*/)?([0-9]{4})/(0[1-9]|1[0-2])/journal\.csv")
 
 
+LinkReader = Callable[["Books"], Iterable[LinkedEntry]]
+
+
 class Books:
     """Committed journal + staged entries, changes of status and amendments."""
 
-    def __init__(self, source: FileSource, paths: BookPaths, bounds: Bounds) -> None:
+    def __init__(self, source: FileSource, paths: BookPaths, bounds: Bounds, list_links: LinkReader) -> None:
+        """``list_links`` gives the committed entries that name others, by ``iter_month_links`` or as it knows them."""
         self.source = source
         self.paths = paths
         self.bounds = bounds
@@ -59,6 +63,7 @@ class Books:
         self._chart: Chart | None = None
         self._periods: Periods | None = None
         self._chains: Chains | None = None
+        self._list_links = list_links
         self._changes: tuple[object, dict[str, bytes]] | None = None
         self._postable: dict[tuple[int, date], tuple[str, str] | None] = {}
         self._open_days: set[date] = set()
@@ -87,16 +92,21 @@ class Books:
 
     @property
     def chains(self) -> Chains:
-        """Which entries belong together, staged ones included. The first look reads all months, and keeps none."""
+        """Which entries belong together, staged ones included. The first look reads months, and keeps none."""
         if self._chains is None:
             self._chains = Chains()
-            for month in self.scan_months():
-                for entry in check_deadline(month.entries.values()):
-                    self._chains.add_entry(entry)
+            for linked in self._list_links(self):
+                self._chains.add_entry(linked)
             for entries in self.staged.values():
                 for entry in entries:
                     self._chains.add_entry(entry)
         return self._chains
+
+    def iter_month_links(self, year: int, month: int) -> Iterator[LinkedEntry]:
+        """The committed entries of a month that name others."""
+        for entry in check_deadline(self.scan_month(year, month).entries.values()):
+            if "@" in entry.tags:
+                yield LinkedEntry(entry.entry_id, entry.tags)
 
     def date_change(self, entry_ids: Iterable[str], not_before: date | None = None) -> date:
         """The day on which the next change of these entries' chains takes effect; the one rule for it.
@@ -119,12 +129,8 @@ class Books:
             self._months[key] = parse_month_once(self.source.read(path), year, month, path, self.bounds.places)
         return self._months[key]
 
-    def scan_months(self) -> Iterator[JournalMonth]:
-        """All committed months in order, for who needs each once: they are not kept."""
-        return (self.scan_month(*key) for key in self.list_months())
-
     def scan_month(self, year: int, month: int) -> JournalMonth:
-        """One of them."""
+        """A committed month, for who needs it once: it is not kept."""
         if (year, month) in self._months:
             return self._months[year, month]
         path = self.paths.journal_path(year, month)

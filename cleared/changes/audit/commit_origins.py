@@ -8,10 +8,10 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from cleared.base.csv_text import split_rows
-from cleared.base.last_values import LastValues
 from cleared.base.multiset_sum import find_moved
 from cleared.changes.attestation import ORIGIN_TRAILERS
 from cleared.changes.attestation_lines import Attestation, new_lines
+from cleared.changes.audit.commit_marks import CommitMarks
 from cleared.changes.change_digests import digest_blobs, digest_lines
 from cleared.changes.decisions.signatures import ACCEPTS_TRAILER, find_signing_reviewer, read_parents
 from cleared.changes.host import Host
@@ -19,14 +19,10 @@ from cleared.changes.line_worth import COUNTING, LineWorth, Origin
 from cleared.domains.installed_domains import ManagedFiles
 from cleared.domains.record_audit import SharedFile
 from cleared.git import Repository, Snapshot, history
-from cleared.git.history import CommitInfo, RecentCommit, list_cut_commits
+from cleared.git.history import CommitInfo, list_cut_commits
 from cleared.trust.reviewers import KEY
 
 _BEST_FIRST: Final[tuple[Origin, ...]] = ("ours", "genuine", "untrusted")
-Mark = tuple[str, str]
-"""A trailer by which a commit calls itself a run or a decision, and the id in it."""
-_marks: Final = LastValues[tuple[str, Mapping[Mark, Sequence[str]]]](1_000_000, lambda known: len(known[1]))
-"""Of each workspace the commit up to which this process has read the history, and its marks."""
 _Attested = tuple[bytes, Attestation, Origin]
 """A line of attestations, what it says, and what it is worth here."""
 
@@ -46,8 +42,8 @@ class CommitOrigins:
     """Commit → the genuine lines that it adds."""
     _commits_of_line: dict[bytes, list[str]] = field(default_factory=dict)
     """The commits that add an attestation, newest first: whoever can write to the repository can add it once more."""
-    _ids_by_mark: Mapping[Mark, Sequence[str]] | None = None
-    """What a commit calls itself → those that do, newest first; read when asked."""
+    _marks: CommitMarks | None = None
+    """What the commits of the history call themselves; read when asked."""
     _managed: ManagedFiles = field(init=False)
     shared_files: Mapping[str, SharedFile] = field(default_factory=dict)
     """The files of records to which people add by hand, by their paths."""
@@ -101,27 +97,10 @@ class CommitOrigins:
 
     def _list_alike(self, commit: CommitInfo) -> list[CommitInfo]:
         """The commits that call themselves what this one does, newest first: a copy adds the same attestation."""
-        if self._ids_by_mark is None:
-            self._ids_by_mark = self._read_marks()
-        ids = dict.fromkeys(each for mark in _find_marks(commit) for each in self._ids_by_mark.get(mark, ()))
+        if self._marks is None:
+            self._marks = CommitMarks(self.host, self.repo, str(self.snapshot.commit))
+        ids = self._marks.list_alike(commit)
         return [commit if each == commit.id else history.read_commit(self.host.root, each) for each in ids]
-
-    def _read_marks(self) -> Mapping[Mark, Sequence[str]]:
-        """What the commits of the history call themselves → those that do. Of one that goes straight on from the one
-        that this process has read last, what is new is read."""
-        head, root = str(self.snapshot.commit), self.host.root
-        at, known = _marks.find(root) or ("", {})
-        new: Sequence[CommitInfo | RecentCommit] | None = None
-        if at:
-            new = history.read_recent_commits(self.repo, head, at)
-        if new is None:
-            new, known = history.read_log(root, full_history=True, rev=head), {}
-        found = {**known}
-        for each in reversed(new):  # the newest comes first
-            for mark in _find_marks(each):
-                found[mark] = [each.id, *found.get(mark, ())]
-        _marks.keep(root, (head, found))
-        return found
 
     def list_attested(self, commit: CommitInfo) -> set[str]:
         """The ids of the runs and decisions whose attestations a commit adds, whoever signed them."""
@@ -214,10 +193,6 @@ def judge_history(host: Host, repo: Repository, snapshot: Snapshot, since: str |
     """With all commits of HEAD that touch the books, or with those after ``since``."""
     commits = history.commits_touching(host.root, ManagedFiles(host.layout).audited_folders, since)
     return CommitOrigins(host, repo, snapshot, commits, since)
-
-
-def _find_marks(commit: CommitInfo | RecentCommit) -> list[Mark]:
-    return [(mark, commit.trailers[mark]) for mark in ORIGIN_TRAILERS if mark in commit.trailers]
 
 
 def matches_trailers(line: Attestation, trailers: Mapping[str, str]) -> bool:

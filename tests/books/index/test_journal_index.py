@@ -18,6 +18,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from linked_entries import LINKS
 
 from cleared.books.index.journal_index import EntryFilter, JournalIndex, open_index
 from cleared.books.index.month_facts import sum_month
@@ -122,7 +123,7 @@ SEARCHES: tuple[dict[str, Any], ...] = (
 
 
 def check_answers(files: Files, index: JournalIndex) -> None:
-    books = Books(FileSource(files), PATHS, Bounds())
+    books = Books(FileSource(files), PATHS, Bounds(), LINKS)
     if all(day.startswith(f"{y:04d}-{m:02d}-") for y, m in index.months for day in index.month_sums((y, m)).days):
         assert index_answers(index) == answers(books)  # else a file was damaged, and has another month's entry
     for search in SEARCHES:

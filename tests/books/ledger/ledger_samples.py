@@ -7,6 +7,8 @@ from datetime import date
 from decimal import Decimal
 from pathlib import Path
 
+from linked_entries import LINKS
+
 from cleared.books.ledger.bank_lines import BankLine
 from cleared.books.ledger.book_paths import locate_books
 from cleared.books.ledger.entry import HEADER_LINE, Bounds, Entry, Leg
@@ -40,7 +42,7 @@ class DictSource:
 
 
 def books(files: Mapping[str, bytes] | None = None, bounds: Bounds | None = None) -> Books:
-    return Books(DictSource(files or {}), PATHS, bounds or Bounds())
+    return Books(DictSource(files or {}), PATHS, bounds or Bounds(), LINKS)
 
 
 def bank(files: Mapping[str, bytes] | None = None) -> BankBook:
