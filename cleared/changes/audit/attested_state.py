@@ -33,6 +33,8 @@ from cleared.workspace.sealed_files import SealedFiles
 
 _NAME: Final = "state"
 _VERSION: Final = b"1"
+_DOUBTED: Final = "doubted"
+"""A commit that was found wrong last, and what that depends on: each command asks until somebody answers for it."""
 _MAX_SHOWN: Final = 3
 
 
@@ -61,18 +63,19 @@ class AttestedState:
 
     def find_residue(self) -> int:
         """What the rows come to beside all that is attested, and what was explained before; 0: they are in order."""
-        known = self._read_record()
+        known = _read_record(self._files)
         rows = self._sum_rows(known)
         residue = (rows - self._attested) & MASK
         explained = decode_sum(known.get("residue")) if known.get("context") == self._context else 0
         if residue == 0 or residue == explained:
             self._write_record(rows, residue)
             return 0
+        self._files.write(_NAME, json.dumps(known | {_DOUBTED: [self._snapshot.commit, self._context]}).encode("ascii"))
         return residue
 
     def remember_explained(self) -> None:
         """The rows are as they are to be, though two clones did the same, or somebody else attests some of them."""
-        rows = self._sum_rows(self._read_record())
+        rows = self._sum_rows(_read_record(self._files))
         self._write_record(rows, rows - self._attested)
 
     def _sum_rows(self, known: Mapping[str, Any]) -> int:
@@ -81,10 +84,6 @@ class AttestedState:
             return self._rows.sum_difference(Snapshot(self._repo, None), self._snapshot) & MASK
         before = self._snapshot.at_commit(str(commit))
         return (decode_sum(known["rows"]) + self._rows.sum_difference(before, self._snapshot)) & MASK
-
-    def _read_record(self) -> dict[str, Any]:
-        data = self._files.read(_NAME)
-        return {} if data is None else dict(json.loads(data))
 
     def _write_record(self, rows: int, residue: int) -> None:
         sums = {"rows": encode_sum(rows), "residue": encode_sum(residue)}
@@ -217,17 +216,24 @@ def find_doubt(host: Host, repo: Repository, snapshot: Snapshot) -> str:
     It costs little, and knows less than a check: that says which commit it was, and whether somebody answered for it.
     """
     worth = LineWorth(host, snapshot)
-    if _is_known(host, repo, snapshot, worth) or not AttestedState(host, repo, snapshot, worth).find_residue():
-        return find_shared_doubt(host, repo, snapshot, _describe_context(host, worth))
+    context, files = _describe_context(host, worth), SealedFiles(host.layout.state_dir, _VERSION)
+    is_doubted = _read_record(files).get(_DOUBTED) == [snapshot.commit, context]
+    if not is_doubted and (
+        _is_known(host, repo, snapshot, worth, files) or not AttestedState(host, repo, snapshot, worth).find_residue()
+    ):
+        return find_shared_doubt(host, repo, snapshot, context)
     return "the books are not just what the runs and decisions that count here made of them"
 
 
-def _is_known(host: Host, repo: Repository, snapshot: Snapshot, worth: LineWorth) -> bool:
-    """Whether this commit was found right already, or one from which plain runs and decisions alone have led here: each
-    attests just what it does, so that nothing of the sum is left by them. Only what is right is kept."""
-    files = SealedFiles(host.layout.state_dir, _VERSION)
+def _read_record(files: SealedFiles) -> dict[str, Any]:
     data = files.read(_NAME)
-    known = {} if data is None else dict(json.loads(data))
+    return {} if data is None else dict(json.loads(data))
+
+
+def _is_known(host: Host, repo: Repository, snapshot: Snapshot, worth: LineWorth, files: SealedFiles) -> bool:
+    """Whether this commit was found right already, or one from which plain runs and decisions alone have led here: each
+    attests just what it does, so that nothing of the sum is left by them."""
+    known = _read_record(files)
     if known.get("context") != _describe_context(host, worth):
         return False
     since = str(known.get("commit"))

@@ -197,3 +197,21 @@ def test_a_record_by_others_counts_for_nothing(right: Workspace, whole: list[str
     judged.write_bytes(sealed[:-40] + right.head().encode())
     assert right("check").code == 1
     assert "find_unexplained_commits" in whole
+
+
+def test_what_is_doubted_is_worked_out_once_and_told_until_it_is_answered(right: Workspace, whole: list[str]) -> None:
+    """A commit by hand waits for a person, and each command asks meanwhile."""
+    doubt = "the books are not just what the runs and decisions that count here made of them"
+    good = right.head()
+    by_hand(right)
+    wrong = right.head()
+    for worked_out in (["find_residue"], []):
+        whole.clear()
+        assert doubt in str(right("status", "--json").json["trouble"])
+        assert whole == worked_out
+    right.git("reset", "-q", "--hard", good)
+    assert doubt not in str(right("status", "--json").json["trouble"])
+    right.git("reset", "-q", "--hard", wrong)
+    assert doubt in str(right("status", "--json").json["trouble"])
+    right.ok("accept", wrong, "--reason", "it was tea")
+    assert doubt not in str(right("status", "--json").json["trouble"])
