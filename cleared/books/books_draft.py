@@ -15,7 +15,6 @@ from cleared.base.effects import Effect
 from cleared.base.file_source import FileSource
 from cleared.books.card_kinds import BALANCE_GAP, LINE
 from cleared.books.decision_effects import effects_of_draft
-from cleared.books.decisions.freed_receipts import free_receipts
 from cleared.books.entry_cards import ASKED_AGAIN, WAITING, settle_void_cards, stage_unasked_cards
 from cleared.books.import_findings import stage_findings
 from cleared.books.importing.bank_file import ImportFile
@@ -55,9 +54,6 @@ class _DescribedEntries(Mapping[str, Mapping[str, Any]]):
 
 class BooksDraft(StagedBooks):
     """The books as a ``Staged`` domain."""
-
-    freed_receipts: Mapping[str, bytes] = {}
-    """The record of receipts, where entries of the draft got numbers that others had: path → content."""
 
     @property
     def has_changes(self) -> bool:
@@ -119,16 +115,12 @@ class BooksDraft(StagedBooks):
         stage_met_balances(context, snapshot, stays_open=stays_open)
         if new := {entry.entry_id for entry in self.books.list_staged()}:
             settle_void_cards(context, self.books.find_entry, new)
-        path = self.bank.paths.receipts
-        data = self.bank.source.read(path) if self.books.staged else None
-        if data is not None and (freed := free_receipts(context, data)) is not data:
-            self.freed_receipts = {path: freed}
 
     def find_violations(self) -> list[Violation]:
         return check_draft(self.books, self.bank)
 
     def render_files(self, run_id: str) -> Mapping[str, bytes | None]:
-        return {**self.books.render_files(), **self.bank.render_files(run_id), **self.freed_receipts}
+        return {**self.books.render_files(), **self.bank.render_files(run_id)}
 
     def taken_files(self) -> Mapping[str, ImportFile]:
         return self.imports.list_moves()

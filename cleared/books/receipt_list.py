@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from decimal import Decimal
 from heapq import nsmallest
 from typing import Any
@@ -11,16 +11,17 @@ from typing import Any
 from cleared.base import money
 from cleared.base.errors import Place, UsageError, WorkspaceError, restore_remedy
 from cleared.base.safe_files import read_stable
+from cleared.books.index.entry_lookup import EntryLookup
 from cleared.books.index.standing_books import StandingBooks, read_standing_books
 from cleared.books.ledger.chart import OWNER_DRAWS
 from cleared.books.ledger.entry import Entry
 from cleared.books.ledger.grouped_items import GroupedItems
 from cleared.books.ledger.receipts import (
+    FindEntry,
     Payment,
     Receipt,
     find_likely,
     find_receipt,
-    group_by_entry,
     list_inbox,
     list_payments,
     parse_receipts,
@@ -42,15 +43,15 @@ def list_receipts(host: Host, *, loose: bool = False) -> dict[str, Any]:
         receipts = parse_receipts(books.source.read(books.paths.receipts), books.paths.receipts)
         rows = []
         for receipt in reversed(receipts.values()):
-            entries = [entry for entry_id in receipt.entries if (entry := index.find_entry(entry_id)) is not None]
+            entries = receipt.list_proved(index.find_entry)
             is_loose = all(entry.status == "voided" for entry in entries)
             if is_loose or not loose:
                 voided = [entry.entry_id for entry in entries if entry.status == "voided"]
-                rows.append({**_receipt_data(host, receipt), "voided": voided})
+                rows.append({**_receipt_data(host, receipt, entries), "voided": voided})
     return {"receipts": rows, "inbox": [path.name for path in list_inbox(host.root)]}
 
 
-def _receipt_data(host: Host, receipt: Receipt) -> dict[str, Any]:
+def _receipt_data(host: Host, receipt: Receipt, entries: Sequence[Entry]) -> dict[str, Any]:
     return {
         "name": receipt.name,
         "sha256": receipt.sha256,
@@ -58,7 +59,7 @@ def _receipt_data(host: Host, receipt: Receipt) -> dict[str, Any]:
         "bytes": receipt.size,
         "at": receipt.at,
         "by": receipt.by,
-        "entries": list(receipt.entries),
+        "entries": [entry.entry_id for entry in entries],
         "is_here": (host.root / receipt.file).is_file(),
     }
 
@@ -82,7 +83,7 @@ def find_missing_receipts(host: Host, over: Decimal, period: str | None = None) 
         span = make_report_books(host, index, books).parse_period(period) if period is not None else None
         receipts = parse_receipts(books.source.read(books.paths.receipts), books.paths.receipts)
         standing, banks = _read_standing(host, books)
-    proved = {entry_id for receipt in receipts.values() for entry_id in receipt.entries}
+    proved = _list_proved(receipts, standing.entries.get)
     sides = find_sides(_list_cleared(standing), banks)
     proved |= {side.entry_id for side in sides if side.is_cleared}  # no transfer has a receipt
     return [
@@ -95,6 +96,11 @@ def find_missing_receipts(host: Host, over: Decimal, period: str | None = None) 
         and (span is None or span.start <= each.day <= span.end)
         and not _is_drawn(month.standing.items.get(each.entry_id), banks)
     ]
+
+
+def _list_proved(receipts: Mapping[str, Receipt], find_entry: FindEntry) -> set[str]:
+    """The entries that have a receipt."""
+    return {entry.entry_id for receipt in receipts.values() for entry in receipt.list_proved(find_entry)}
 
 
 def _read_standing(host: Host, books: Books) -> tuple[StandingBooks, frozenset[int]]:
@@ -147,18 +153,20 @@ def read_receipt(host: Host, name: str, payments: Sequence[Payment], wanted: str
 
     Raises ``UsageError`` where there is none of that digest or name.
     """
-    receipts = _read_receipts(host)
-    receipt, taken = find_receipt(receipts, name), group_by_entry(receipts.values())
+    with open_journal_index(host) as (index, books):
+        receipts = parse_receipts(books.source.read(books.paths.receipts), books.paths.receipts)
+        receipt, taken = find_receipt(receipts, name), _list_proved(receipts, EntryLookup(index).find)
+        entries = receipt.list_proved(index.find_entry)
     open_payments = [each for each in payments if each.entry_id not in taken]
     today = host.clock.now().date()
     likely = find_likely(receipt, open_payments, today)
     day = receipt.days[0] if receipt.days else today
     others = (each for each in open_payments if each not in likely and (not wanted or wanted in _search_text(each)))
     return {
-        **_receipt_data(host, receipt),
+        **_receipt_data(host, receipt, entries),
         "amounts": [money.format_amount(amount) for amount in receipt.amounts],
         "days": [str(each) for each in receipt.days],
-        "proved": [describe_payment(each) for each in payments if each.entry_id in receipt.entries],
+        "proved": [describe_payment(each) for each in payments if each.entry_id in {e.entry_id for e in entries}],
         "likely": [describe_payment(each) for each in likely],
         "others": [describe_payment(each) for each in nsmallest(most, others, lambda each: abs((each.day - day).days))],
     }
@@ -171,7 +179,9 @@ def _search_text(payment: Payment) -> str:
 def read_receipt_file(host: Host, name: str) -> tuple[str, bytes]:
     """What a receipt was called, and its content. Raises ``UsageError`` where there is none, or this clone has not got
     it, ``WorkspaceError`` where the file is not the one that was kept."""
-    receipt = find_receipt(_read_receipts(host), name)
+    with open_committed_books(host) as (_, _snapshot, books, _bank):
+        receipts = parse_receipts(books.source.read(books.paths.receipts), books.paths.receipts)
+    receipt = find_receipt(receipts, name)
     path = host.root / receipt.file
     if not path.is_file():
         raise UsageError(f"this clone has not got {receipt.name!r}", remedy="Keep it here: hand it in once more.")
@@ -181,11 +191,6 @@ def read_receipt_file(host: Host, name: str) -> tuple[str, bytes]:
             "the file is not the one that was kept", place=Place(receipt.file), remedy=restore_remedy(receipt.file)
         )
     return receipt.name, data
-
-
-def _read_receipts(host: Host) -> dict[str, Receipt]:
-    with open_committed_books(host) as (_, _snapshot, books, _bank):
-        return parse_receipts(books.source.read(books.paths.receipts), books.paths.receipts)
 
 
 def describe_payment(payment: Payment) -> dict[str, str]:

@@ -6,11 +6,10 @@ and the entry that booked it is theirs where they have booked it. Other entries 
 
 from __future__ import annotations
 
-import re
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from decimal import Decimal
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 from cleared.base.clock import format_iso
 from cleared.base.file_source import FileSource
@@ -29,7 +28,7 @@ from cleared.books.ledger.bank_lines import (
 )
 from cleared.books.ledger.chains import list_links
 from cleared.books.ledger.chart import OPENING_BALANCES
-from cleared.books.ledger.entry import AMENDABLE, OPENING, Entry, entry_of_leg
+from cleared.books.ledger.entry import ABOUT, AMENDABLE, OPENING, Entry, entry_of_leg
 from cleared.books.ledger.import_records import parse_imports, parse_undone
 from cleared.books.ledger.periods import Periods, parse_periods
 from cleared.books.ledger.staged_bank_lines import RELEASED, BankBook
@@ -39,8 +38,6 @@ from cleared.domains.renamed_records import KeyedRecord, RenamedRecords, WorkCon
 from cleared.primitives.context import Context
 
 _Match = tuple[str, str, Decimal]
-_ABOUT: Final = re.compile(r"(?P<act>Void|Correct) (?P<entry>[0-9-]+): ")
-"""How the description of an entry begins that is about another one; the words of that follow."""
 
 
 def redo_changes(context: Context, before: FileSource, after: FileSource, renamed: RenamedRecords) -> Collection[str]:
@@ -223,7 +220,7 @@ class _Redone:
         if field == "tags":
             marked = {f"{mark}{name}": f"{mark}{self._renamed.rename(name)}" for name, mark in links.items()}
             return ";".join(marked.get(tag, tag) for tag in text.split(";"))
-        about = _ABOUT.match(text) if field == "description" else None
+        about = ABOUT.match(text) if field == "description" else None
         if about is None or about["entry"] not in links:
             return text
         of = self._renamed.rename(about["entry"])

@@ -66,7 +66,7 @@ def add_receipts(
                         "sha256": f.receipt.sha256,
                         "file": f.receipt.file,
                         "new": f.is_new,
-                        "entries": list(f.receipt.entries),
+                        "entries": list(f.entries),
                         "proposed": f.proposed.entry_id if f.proposed else None,
                         "likely": [payment.entry_id for payment in f.likely],
                     }
@@ -88,7 +88,7 @@ def _print_filed(results: list[FiledReceipts], *, inbox: bool) -> None:
     filed = [each for result in results for each in result.filed]
     for each in filed:
         receipt, fate = each.receipt, "Kept" if each.is_new else "Kept before"
-        entries = f", of {', '.join(receipt.entries)}" if receipt.entries else ""
+        entries = f", of {', '.join(each.entries)}" if each.entries else ""
         print_line(f"{fate}: {escape_text(receipt.name)} ({receipt.sha256[:8]}){entries}.")
         if each.proposed is not None:
             payment = each.proposed

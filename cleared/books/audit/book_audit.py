@@ -21,13 +21,14 @@ from cleared.base.errors import Place, WorkspaceError
 from cleared.base.file_source import FileSource
 from cleared.books.decision_effects import effects_between
 from cleared.books.importing.kept_bank_files import find_altered_bank_files
+from cleared.books.index.entry_lookup import EntryLookup
 from cleared.books.index.journal_index import open_index
 from cleared.books.ledger.book_paths import locate_books, select_months
 from cleared.books.ledger.chart import Account, parse_chart
 from cleared.books.ledger.checks import check_against_commit
 from cleared.books.ledger.entry import HEADER, entry_of_leg
-from cleared.books.ledger.receipts import parse_receipts
-from cleared.books.staged_books import open_books
+from cleared.books.ledger.receipts import find_stray_links, parse_receipts
+from cleared.books.staged_books import journal_bounds, open_books
 from cleared.domains.record_audit import NamedRow, RecordAudit, RowKind, SharedFile, Violation
 from cleared.git import Snapshot, history
 from cleared.workspace.location import Layout
@@ -65,6 +66,7 @@ class BookAudit(RecordAudit):
 
         return chain(
             find_lost_receipts(self.layout, commit),
+            find_stray_receipts(self.layout, commit),
             find_altered_bank_files(self.layout, commit, since),
             find_unasked(self.layout, commit),
         )
@@ -230,3 +232,12 @@ def find_lost_receipts(layout: Layout, snapshot: Snapshot) -> Iterator[Violation
                 f"{receipt.sha256[:8]}",
                 Place(file),
             )
+
+
+def find_stray_receipts(layout: Layout, snapshot: Snapshot) -> Iterator[Violation]:
+    """Links of receipts to entries that git took back. A merge may bring another entry under the number of one."""
+    path = locate_books(layout).receipts
+    linked = [each for each in parse_receipts(snapshot.read_file(path), path).values() if each.links]
+    if linked:
+        index = open_index(layout, snapshot, journal_bounds(layout.config).places)
+        yield from find_stray_links(linked, EntryLookup(index).find, path)

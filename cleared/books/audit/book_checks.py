@@ -17,7 +17,7 @@ BOOK_CHECKS: Final = {
     "counts_once": "9. An entry, with what took it back and what stands in its place, counts once on every day, or "
     "not at all; so does a bank line.",
     "reconciled": "What the books once met still holds: balances that were reconciled, and those of bank files.",
-    "receipts": "Kept receipts are the files that were filed, and belong to entries that there are.",
+    "receipts": "Kept receipts are the files that were filed, and the entries that they were given to are there.",
     "bank_files": "Imported bank files that git keeps are what was imported.",
 }
 

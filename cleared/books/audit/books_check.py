@@ -40,8 +40,8 @@ from cleared.books.ledger.bank_lines import parse_outcomes
 from cleared.books.ledger.book_paths import BookPaths
 from cleared.books.ledger.closed_periods import check_closed_periods
 from cleared.books.ledger.day_balances import DayBalances
-from cleared.books.ledger.entry import entry_of_leg, parse_entry_id
-from cleared.books.ledger.receipts import find_receipt_violations, parse_receipts
+from cleared.books.ledger.entry import entry_of_leg
+from cleared.books.ledger.receipts import find_altered_receipts, parse_receipts
 from cleared.books.ledger.single_count import check_chains, check_line
 from cleared.books.ledger.staged_bank_lines import RELEASED, BankBook
 from cleared.books.ledger.staged_journal import Books
@@ -83,7 +83,7 @@ class _BooksCheck:
             *self._find_twice(),
             *self._check_others(),
             *self._check_balances(),
-            *find_receipt_violations(receipts, self._bank.source.read, self._has_entry, path),
+            *find_altered_receipts(receipts, self._bank.source.read),
             *check_chains([entry for judged in self._judged.values() for entry in judged.chained]),
         ]
 
@@ -165,11 +165,6 @@ class _BooksCheck:
         return self._kept.find_version(self._books.paths.journal_path(*month)) if self._kept is not None else ""
 
     # -- all together ---------------------------------------------------------------------------------------------
-
-    def _has_entry(self, entry_id: str) -> bool:
-        parts = parse_entry_id(entry_id)
-        judged = self._judged.get(parts[:2]) if parts is not None else None
-        return judged is not None and parts is not None and 0 < parts[2] <= judged.last_number
 
     def _find_twice(self) -> Iterator[Violation]:
         """The bank lines that are recorded twice."""

@@ -57,7 +57,6 @@ class OtherLine(NamedTuple):
 class JudgedMonth(Struct):
     """What a check of all months needs of one."""
 
-    last_number: int = 0
     """Its journal has the entries from 1 to this."""
     accounts: list[int] = []
     """Those that its entries use."""
@@ -131,7 +130,6 @@ def judge_month(
     month = (journal.year, journal.month)
     violations = [*journal.damage, *check_accounts([journal], known_accounts)]
     judged = JudgedMonth(
-        journal.last_number,
         sorted({leg.account_id for entry in journal.entries.values() for leg in entry.legs}),
         [chain_entry(entry) for entry in journal.entries.values() if is_chained(entry)],
     )

@@ -19,11 +19,11 @@ from cleared.base.errors import ClearedError, Place, PolicyError, UsageError, Wo
 from cleared.base.safe_files import read_stable, write_new
 from cleared.books.card_kinds import RECEIPT
 from cleared.books.decisions import book_subjects
-from cleared.books.decisions.freed_receipts import free_receipts
 from cleared.books.decisions.receipt_proposals import propose_links, read_receipts
 from cleared.books.importing.receipt_damage import refuse_damaged
 from cleared.books.importing.receipt_text import read_receipt
 from cleared.books.ledger.chains import RESTORES, list_links
+from cleared.books.ledger.entry import Entry
 from cleared.books.ledger.receipts import (
     INBOX,
     KEPT,
@@ -64,6 +64,8 @@ class FiledReceipt(Struct, frozen=True):
     """The payment that it was proposed for, on a card."""
     likely: tuple[Payment, ...] = ()
     """Several payments that fit it as well: a person has to say which."""
+    entries: tuple[str, ...] = ()
+    """The entries that it proves."""
 
 
 class FiledReceipts(Struct):
@@ -176,8 +178,7 @@ def _file_all(
 
     def stage_filing(decision_context: DecisionContext) -> Decision | None:
         context = decision_context.context
-        if entry_id is not None:
-            _require_entry(context, entry_id)
+        entry = _require_entry(context, entry_id) if entry_id is not None else None
         receipts, rows, moves = read_receipts(context), list[str](), list[LocalMove]()
         files: dict[str, bytes | None] = {}
         at, who = format_iso(context.now), decision_context.by
@@ -194,14 +195,15 @@ def _file_all(
             )
             if known is None:
                 rows.append(receipt.format_row(KEPT, who, at))
-            if entry_id is not None and entry_id not in receipt.entries:
-                rows.append(receipt.format_row(LINKED, who, at, entry_id))
-                receipt = structs.replace(receipt, entries=(*receipt.entries, entry_id))
-                _settle_cards(decision_context, receipt, entry_id, "link")
+            if entry is not None and not receipt.proves(entry):
+                receipt = receipt.add_link(entry)
+                rows.append(receipt.format_row(LINKED, who, at, entry.entry_id))
+                _settle_cards(decision_context, receipt, entry.entry_id, "link")
             receipts[each.digest] = receipt
             files |= {receipt.file: each.data} if _is_in_git(host, decision_context.snapshot, receipt.file) else {}
             moves += _plan_move(host, decision_context.snapshot, each, receipt, is_known=known is not None)
-            filed.append(FiledReceipt(receipt, known is None))
+            proved = tuple(e.entry_id for e in receipt.list_proved(books_of(context).books.find_entry))
+            filed.append(FiledReceipt(receipt, known is None, entries=proved))
         filed[:] = list(_propose_all(context, filed, receipts)) if by is not None or entry_id is None else filed
         if not rows and not moves and not context.cards.added:
             return None
@@ -269,17 +271,16 @@ def _propose_all(
 def stage_rows(context: Context, rows: Iterable[str], before: bytes | None = None) -> dict[str, bytes | None]:
     """The record with these rows; ``before``: its content where this decision has changed it already."""
     path = books_of(context).bank.paths.receipts
-    if before is None and (data := books_of(context).bank.source.read(path)) is not None:
-        before = free_receipts(context, data)
-    return {path: append_receipt_rows(before, rows)}
+    return {path: append_receipt_rows(books_of(context).bank.source.read(path) if before is None else before, rows)}
 
 
-def _require_entry(context: Context, entry_id: str) -> None:
+def _require_entry(context: Context, entry_id: str) -> Entry:
     entry = books_of(context).books.find_entry(entry_id)
     if entry is None or entry.entry_id != entry_id:
         raise UsageError(f"there is no entry {entry_id!r}", remedy="cleared search and cleared journal list show ids.")
     if entry.status == "voided":
         raise UsageError(f"{entry_id} is voided: it needs no receipt", remedy="Name the entry that stands.")
+    return entry
 
 
 def link_receipt(host: Host, name: str, entry_id: str) -> str | None:
@@ -291,11 +292,11 @@ def link_receipt(host: Host, name: str, entry_id: str) -> str | None:
 
     def stage_link(decision_context: DecisionContext) -> Decision | None:
         context = decision_context.context
-        _require_entry(context, entry_id)
+        entry = _require_entry(context, entry_id)
         receipt = find_receipt(read_receipts(context), name)
-        if entry_id in receipt.entries:
+        if receipt.proves(entry):
             return None
-        row = receipt.format_row(LINKED, decision_context.by, format_iso(context.now), entry_id)
+        row = receipt.add_link(entry).format_row(LINKED, decision_context.by, format_iso(context.now), entry_id)
         _settle_cards(decision_context, receipt, entry_id, "link")
         return Decision(book_subjects.receipt_linked(receipt.name, entry_id), stage_rows(context, [row]))
 
@@ -313,10 +314,10 @@ def link_proposed(
     receipt, entry_id = receipts.get(str(card.details.get("receipt"))), str(card.details.get("entry"))
     if receipt is None:
         raise UsageError(f"the receipt of {card.id} is not kept any more", remedy="Answer: different.")
-    _require_entry(context, entry_id)
-    if entry_id in receipt.entries:
+    entry = _require_entry(context, entry_id)
+    if receipt.proves(entry):
         return {}
-    row = receipt.format_row(LINKED, decision_context.by, format_iso(context.now), entry_id)
+    row = receipt.add_link(entry).format_row(LINKED, decision_context.by, format_iso(context.now), entry_id)
     return stage_rows(context, [row], before)
 
 
@@ -327,8 +328,8 @@ def unlink_receipt(host: Host, name: str, entry_id: str) -> str:
     def stage_unlink(decision_context: DecisionContext) -> Decision:
         context = decision_context.context
         receipt = find_receipt(read_receipts(context), name)
-        if entry_id not in receipt.entries:
-            linked = ", ".join(receipt.entries) or "none"
+        if entry_id not in receipt.links:
+            linked = ", ".join(receipt.links) or "none"
             raise UsageError(f"{receipt.name!r} is not linked to {entry_id}", remedy=f"Its entries: {linked}.")
         row = receipt.format_row(UNLINKED, decision_context.by, format_iso(context.now), entry_id)
         return Decision(book_subjects.receipt_unlinked(receipt.name, entry_id), stage_rows(context, [row]))
@@ -363,15 +364,18 @@ def take_back_links(
     another id (``restored``) keeps its receipts."""
     context, path = decision_context.context, books_of(decision_context.context).bank.paths.receipts
     old, new = (parse_receipts(each.read_file(path), path) for each in (before, made))
-    had = {(sha, each) for sha, receipt in old.items() for each in receipt.entries}
-    links = {(sha, each) for sha, receipt in new.items() for each in receipt.entries} - had
-    at, by, rows = format_iso(context.now), decision_context.by, []
+    had, has = (
+        {(sha, *link) for sha, receipt in each.items() for link in receipt.links.items()} for each in (old, new)
+    )
+    links = {(sha, entry_id) for sha, entry_id, _ in has - had}
+    at, by, rows, books = format_iso(context.now), decision_context.by, [], books_of(context).books
     for sha, receipt in read_receipts(context).items():
-        for entry_id in receipt.entries:
+        for entry_id in receipt.links:
             if not links.isdisjoint((sha, each) for each in _trace_restored(context, entry_id)):
                 rows.append(receipt.format_row(UNLINKED, by, at, entry_id))
-            elif entry_id in restored and restored[entry_id] not in receipt.entries:
-                rows.append(receipt.format_row(LINKED, by, at, restored[entry_id]))
+            elif entry_id in restored and receipt.proves(books.get_entry(entry_id)):
+                again = books.get_entry(restored[entry_id])
+                rows.append(receipt.add_link(again).format_row(LINKED, by, at, again.entry_id))
     return stage_rows(context, rows) if rows else {}
 
 

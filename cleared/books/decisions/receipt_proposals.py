@@ -6,7 +6,6 @@ from collections.abc import Iterable, Mapping
 
 from cleared.base import money
 from cleared.books.card_kinds import RECEIPT
-from cleared.books.decisions.freed_receipts import free_receipts
 from cleared.books.entry_cards import choose_key, mark_postings
 from cleared.books.ledger.receipts import (
     Payment,
@@ -23,16 +22,16 @@ from cleared.primitives.context import Context
 
 
 def read_receipts(context: Context) -> dict[str, Receipt]:
-    """SHA-256 → the committed receipts, without links to numbers that others had."""
+    """SHA-256 → the committed receipts."""
     path = books_of(context).bank.paths.receipts
     data = books_of(context).bank.source.read(path)
-    return parse_receipts(free_receipts(context, data), path) if data is not None else {}
+    return parse_receipts(data, path) if data is not None else {}
 
 
 def propose_kept_receipts(context: Context) -> None:
     """Stage a card for each receipt without an entry that a payment fits now."""
     receipts = read_receipts(context)
-    loose = [each for each in receipts.values() if not each.entries]
+    loose = [each for each in receipts.values() if not each.links]
     if loose:
         propose_links(context, loose, receipts)
 
@@ -46,15 +45,16 @@ def propose_links(
     if not loose:
         return {}
     since = first_day(loose, context.today)
-    taken = group_by_entry(receipts.values())
+    given = group_by_entry(receipts.values())
     months = [month for month in books_of(context).books.list_months() if month >= (since.year, since.month)]
     entries = (
         entry
         for month in sorted({*months, *books_of(context).books.staged})
         for entry in books_of(context).books.iter_entries(*month)
+        if not any(receipt.proves(entry) for receipt in given.get(entry.entry_id, ()))
     )
     banks = set(books_of(context).ledger_accounts.values())
-    payments = [each for each in list_payments(entries, banks) if each.entry_id not in taken]
+    payments = list(list_payments(entries, banks))
     likely: dict[str, list[Payment]] = {}
     for receipt in loose:
         fits = find_likely(receipt, payments, context.today)
@@ -65,8 +65,7 @@ def propose_links(
 
 
 def _proves_any(context: Context, receipt: Receipt) -> bool:
-    entries = (books_of(context).books.find_entry(entry_id) for entry_id in receipt.entries)
-    return any(entry is not None and entry.status != "voided" for entry in entries)
+    return any(entry.status != "voided" for entry in receipt.list_proved(books_of(context).books.find_entry))
 
 
 def _stage_card(context: Context, receipt: Receipt, payment: Payment) -> bool:

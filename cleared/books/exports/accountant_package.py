@@ -190,8 +190,7 @@ def find_receipts(exported: ExportedBooks, span: DateSpan, root: Path) -> list[P
     path = exported.books.paths.receipts
     packaged = []
     for receipt in parse_receipts(exported.books.source.read(path), path).values():
-        known = [entry for entry_id in receipt.entries if (entry := exported.index.find_entry(entry_id)) is not None]
-        standing = [entry for entry in known if entry.status != "voided"]
+        standing = [e for e in receipt.list_proved(exported.index.find_entry) if e.status != "voided"]
         entries = tuple((e.entry_id, e.date) for e in standing if span.start <= e.date <= span.end)
         if entries:
             reader = _find_reader(exported, receipt, root)

@@ -5,6 +5,7 @@ The journal's 14 columns are the published format: one row per leg, one file per
 
 from __future__ import annotations
 
+import hashlib
 import re
 from collections.abc import Callable
 from datetime import date
@@ -76,6 +77,8 @@ AMENDABLE: Final = ("counterparty", "tags", "notes")
 ZERO: Final = Decimal(0)
 _LASTING: Final = ("entry_id", "date", "description", "legs", "reference")
 """What never changes of an entry once it is committed."""
+ABOUT: Final = re.compile(r"(?P<act>Void|Correct) (?P<entry>[0-9-]+): ")
+"""How the description of an entry begins that is about another one; the words of that follow."""
 _ENTRY_ID = re.compile(r"([0-9]{4})-(0[1-9]|1[0-2])-([0-9]{3,9})([a-z]{0,3})", re.ASCII)
 
 
@@ -129,6 +132,13 @@ class Entry(NamedTuple):
         """Whether another one is this entry at another time: what may change in it is not compared. Its id alone tells
         nothing, for git may have taken the entry back, and then its number is given again."""
         return other is not None and all(getattr(self, name) == getattr(other, name) for name in _LASTING)
+
+    def digest_posting(self) -> str:
+        """What tells it from others that have its number, or had it: the same that ``is_same_posting`` compares, but
+        for numbers, as a sync may give others."""
+        legs = [(leg.account_id, str(leg.amount.normalize())) for leg in self.legs]
+        said = (self.date.isoformat(), ABOUT.sub(r"\g<act>: ", self.description, count=1), self.reference, *legs)
+        return hashlib.sha256(repr(said).encode("utf-8", "surrogatepass")).hexdigest()[:16]
 
     def to_csv(self, places: int) -> str:
         """The entry as CSV text, a row a leg."""

@@ -1,8 +1,9 @@
 """Receipts and the entries that they prove (``books/bank/receipts.csv``); the files lie in ``receipts/`` by digest.
 
 Append-only: the last row of a receipt and an entry counts. A row without an entry says that the receipt is kept, or was
-removed. Amounts and days are those that were read in the file, so that it can be matched where it is not at hand. A
-match is proposed to a person, never linked by itself.
+removed. A link says which entry of its number it means: git may take one back, and another gets the number. Amounts and
+days are those that were read in the file, so that it can be matched where it is not at hand. A match is proposed to a
+person, never linked by itself.
 """
 
 from __future__ import annotations
@@ -26,11 +27,14 @@ from cleared.domains.record_audit import Violation
 
 FOLDER: Final = "receipts"
 INBOX: Final = f"{FOLDER}/inbox"
-HEADER: Final = ("sha256", "entry_id", "state", "file", "name", "bytes", "amounts", "days", "by", "at")
+HEADER: Final = ("sha256", "entry_id", "state", "file", "name", "bytes", "amounts", "days", "by", "at", "posting")
 KEPT, LINKED, UNLINKED, REMOVED = "kept", "linked", "unlinked", "removed"
 _STATES: Final = frozenset({KEPT, LINKED, UNLINKED, REMOVED})
 _SHA256: Final = re.compile(r"[0-9a-f]{64}", re.ASCII)
 _ENDING: Final = r"(?a)\.([A-Za-z0-9]{1,8})"
+
+
+FindEntry = Callable[[str], Entry | None]
 
 
 class Receipt(Struct, frozen=True):
@@ -46,14 +50,28 @@ class Receipt(Struct, frozen=True):
     """Amounts that it names, the likeliest total first."""
     days: tuple[date, ...] = ()
     """Days that it names."""
-    entries: tuple[str, ...] = ()
-    """The entries that it proves."""
+    links: Mapping[str, str] = {}
+    """The numbers of the entries that it was given to → what tells each from others (``Entry.digest_posting``)."""
+
+    def proves(self, entry: Entry) -> bool:
+        """Whether it was given to this entry, and not to another one that had its number."""
+        return entry.entry_id in self.links and self.links[entry.entry_id] == entry.digest_posting()
+
+    def list_proved(self, find_entry: FindEntry) -> list[Entry]:
+        """The entries that it was given to, as far as they are there."""
+        found = (find_entry(entry_id) for entry_id in self.links)
+        return [entry for entry in found if entry is not None and self.proves(entry)]
+
+    def add_link(self, entry: Entry) -> Receipt:
+        """The same, given to this entry."""
+        return replace(self, links={**self.links, entry.entry_id: entry.digest_posting()})
 
     def format_row(self, state: str, by: str, at: str, entry_id: str = "") -> str:
-        """The line that records a state of it."""
+        """The line that records a state of it, or of its link to this entry."""
         amounts, days = ";".join(map(str, self.amounts)), ";".join(map(str, self.days))
+        posting = self.links.get(entry_id, "")
         return format_record(
-            (self.sha256, entry_id, state, self.file, self.name, str(self.size), amounts, days, by, at)
+            (self.sha256, entry_id, state, self.file, self.name, str(self.size), amounts, days, by, at, posting)
         )
 
 
@@ -75,26 +93,26 @@ def parse_receipts(data: bytes | None, file: str) -> dict[str, Receipt]:
     """SHA-256 → the receipts that are kept, in the order in which they came. Raises ``WorkspaceError`` with the damaged
     line."""
     receipts: dict[str, Receipt] = {}
-    links: dict[str, dict[str, bool]] = {}
+    links: dict[str, dict[str, str]] = {}
     try:
         for line, row in read_records(data, HEADER) if data is not None else ():
-            receipt, state, entry_id = _parse_row(row, file, line)
+            receipt, state, entry_id, posting = _parse_row(row, file, line)
             if state == REMOVED:
                 receipts.pop(receipt.sha256, None)
                 links.pop(receipt.sha256, None)
                 continue
             receipts.setdefault(receipt.sha256, receipt)
-            if entry_id:
-                links.setdefault(receipt.sha256, {})[entry_id] = state == LINKED
+            of_receipt = links.setdefault(receipt.sha256, {})
+            if state == LINKED:
+                of_receipt[entry_id] = posting
+            elif state == UNLINKED:
+                of_receipt.pop(entry_id, None)
     except CsvDamage as e:
         raise _damage_error(file, e.line, str(e)) from None
-    return {
-        digest: replace(each, entries=tuple(e for e, linked in links.get(digest, {}).items() if linked))
-        for digest, each in receipts.items()
-    }
+    return {digest: replace(each, links=links[digest]) for digest, each in receipts.items()}
 
 
-def _parse_row(row: list[str], file: str, line: int) -> tuple[Receipt, str, str]:
+def _parse_row(row: list[str], file: str, line: int) -> tuple[Receipt, str, str, str]:
     try:
         amounts = tuple(Decimal(text) for text in row[6].split(";") if text)
         days = tuple(date.fromisoformat(text) for text in row[7].split(";") if text)
@@ -104,7 +122,7 @@ def _parse_row(row: list[str], file: str, line: int) -> tuple[Receipt, str, str]
     is_placed = _SHA256.fullmatch(receipt.sha256) and receipt.file == place_receipt(receipt.sha256, receipt.file)
     if not is_placed or row[2] not in _STATES or not all(amount.is_finite() for amount in amounts):
         raise _damage_error(file, line, "a receipt is not readable")
-    return receipt, row[2], row[1]
+    return receipt, row[2], row[1], row[10]
 
 
 def _damage_error(file: str, line: int, message: str) -> WorkspaceError:
@@ -133,22 +151,16 @@ def find_receipt(receipts: Mapping[str, Receipt], text: str) -> Receipt:
 
 
 def group_by_entry(receipts: Iterable[Receipt]) -> dict[str, list[Receipt]]:
-    """Entry id → its receipts."""
+    """Number of an entry → the receipts that were given to it, or to another that had its number."""
     groups: dict[str, list[Receipt]] = {}
     for receipt in receipts:
-        for entry_id in receipt.entries:
+        for entry_id in receipt.links:
             groups.setdefault(entry_id, []).append(receipt)
     return groups
 
 
-def find_receipt_violations(
-    receipts: Iterable[Receipt],
-    read_file: Callable[[str], bytes | None],
-    has_entry: Callable[[str], bool],
-    file: str,
-) -> Iterator[Violation]:
-    """Receipts that git keeps and that are not those that were filed, and links to entries that there are not.
-    ``file``: where the links are."""
+def find_altered_receipts(receipts: Iterable[Receipt], read_file: Callable[[str], bytes | None]) -> Iterator[Violation]:
+    """Receipts that git keeps and that are not those that were filed."""
     for receipt in receipts:
         data = read_file(receipt.file)
         if data is not None and hashlib.sha256(data).hexdigest() != receipt.sha256:
@@ -158,14 +170,22 @@ def find_receipt_violations(
                 f"Restore it: git log -- {receipt.file}",
                 Place(receipt.file),
             )
-        for entry_id in receipt.entries:
-            if not has_entry(entry_id):
-                yield Violation(
-                    "receipts",
-                    f"the receipt {receipt.name!r} is linked to {entry_id}, which is not there",
-                    f"Take the link back: cleared receipt unlink {receipt.sha256[:8]} {entry_id}",
-                    Place(file),
-                )
+
+
+def find_stray_links(receipts: Iterable[Receipt], find_entry: FindEntry, file: str) -> Iterator[Violation]:
+    """Links to entries that are gone, whoever has their numbers now. ``file``: where the links are."""
+    for receipt in receipts:
+        for entry_id in receipt.links:
+            entry, name = find_entry(entry_id), f"{receipt.sha256[:8]} {entry_id}"
+            if entry is None:
+                why, what = f"is linked to {entry_id}, which is not there", ""
+            elif not receipt.proves(entry):
+                why = f"was given to another entry than {entry_id} is now ({entry.description[:60]!r})"
+                what = f"; where it proves this one: cleared receipt link {name}"
+            else:
+                continue
+            remedy = f"Take the link back: cleared receipt unlink {name}{what}"
+            yield Violation("receipts", f"the receipt {receipt.name!r} {why}", remedy, Place(file))
 
 
 DAYS_BEFORE: Final = 3

@@ -303,7 +303,7 @@ def _list_receipts(host: Host, bank: BankBook, entry: Entry) -> list[dict[str, A
     return [
         {"name": r.name, "file": r.file, "sha256": r.sha256, "is_here": (host.root / r.file).is_file()}
         for r in receipts
-        if entry.entry_id in r.entries
+        if r.proves(entry)
     ]
 
 

@@ -7,6 +7,7 @@ other, and its attestation is made anew. Nothing of this can be seen before the 
 from __future__ import annotations
 
 import csv
+import io
 import json
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -336,8 +337,6 @@ class WorkRedoing:
                 continue
             elif old is None and path.startswith(f"{self._host.layout.processed_dir}/"):
                 files[find_free_name(self.snapshot, path, str(step.after.find_blob_id(path)))] = mine
-            elif (joined := self._join_rows(path, old, mine, theirs)) is not None:
-                files[path] = joined
             else:
                 raise approvals.make_conflict(path)
             if (entry := step.after.find_entry(path)) is not None and not entry.is_file:
@@ -346,23 +345,26 @@ class WorkRedoing:
         return files
 
     def _join_file(self, path: str, old: bytes | None, mine: bytes | None, theirs: bytes | None) -> bytes | None:
-        """A file that consists of parts, with what was done to each; None for others."""
+        """A file that consists of parts, or rows that are only added, with what was done to each; None for others."""
         if (tasks := join_task_file(path, old, mine, theirs, self.renamed)) is not None:
             return tasks
         source = CommittedSource(self.snapshot)
         joined = (each.join_file(self._host.layout, source, path, old, mine, theirs) for each in load_domains())
-        return next((data for data in joined if data is not None), None)
+        found = next((data for data in joined if data is not None), None)
+        return self._join_rows(path, old, mine, theirs) if found is None else found
 
     def _join_rows(self, path: str, old: bytes | None, mine: bytes | None, theirs: bytes | None) -> bytes | None:
-        """Of a file to which both have only added rows, about something else each: all of them."""
-        mine, theirs = mine or b"", theirs or b""
+        """Of a file to which both have only added rows, about something else each: all of them, with what they name as
+        it is called now."""
+        mine = mine or b""
         old = old or mine[: mine.find(b"\n") + 1]  # its header
+        theirs = theirs or old
         columns = find_subject_columns(path)
         is_handled = MONTH_MARK.sub("", path) == self._host.layout.imported_files
         if not mine.startswith(old) or not (is_handled or columns):
             return None
         before, added, there = (
-            [tuple(row) for row in csv.reader(data.decode("utf-8").splitlines())]
+            [tuple(row) for row in csv.reader(io.StringIO(data.decode("utf-8"), newline=""))]
             for data in (old, mine[len(old) :], theirs)
         )
         others = Counter(there) - Counter(tuple(self._rename(row)) for row in before)

@@ -12,6 +12,7 @@ import pytest
 from forked import Forks
 from harness import Workspace, chase, copy_books, refused, take_ok, unchanged
 from receipt_files import JPEG, make_pdf
+from synced import follow
 from world import World
 
 from cleared.books.importing.receipt_text import find_amounts, find_days, read_receipt
@@ -187,7 +188,7 @@ def free_number(ws: Workspace, file: Path, *words: str) -> str:
 
 @pytest.mark.parametrize("by_run", [True, False])
 def test_who_gets_a_number_gets_no_receipt_of_another(posted: Workspace, tmp_path: Path, by_run: bool) -> None:
-    """Git took back the entry that had the number and the receipt. That stays, and can be linked anew."""
+    """Git took back the entry that had the number and the receipt. That stays, and a check says what to do of it."""
     (tmp_path / "scan.txt").write_bytes(DEPOT)
     entry = free_number(posted, tmp_path / "scan.txt", "2025-01-15", "Depreciation", "5220=10", "1590=-10")
     assert "cleared receipt unlink" in posted("check").out
@@ -196,12 +197,37 @@ def test_who_gets_a_number_gets_no_receipt_of_another(posted: Workspace, tmp_pat
     else:
         posted.ok("journal", "add", "2025-01-31", "RENT", "5150=1200", "3100=-1200")
     assert posted.json("why", entry)["receipts"] == []
-    assert [each["entries"] for each in posted.json("receipt", "list", "--loose")["receipts"]] == [[]]
-    posted.in_order()
+    [kept] = posted.json("receipt", "list", "--loose")["receipts"]
+    assert kept["entries"] == []
+    name, told = f"{kept['sha256'][:8]} {entry}", posted("check").out
+    assert f"'scan.txt' was given to another entry than {entry} is now ('RENT')" in told
+    assert f"cleared receipt unlink {name}; where it proves this one: cleared receipt link {name}" in told
+    if by_run:
+        posted.ok("receipt", "unlink", *name.split())
+        posted.in_order()
     posted.ok("receipt", "link", "scan.txt", entry)
     posted.ok("journal", "add", "2025-01-31", "more", "5150=1", "3100=-1")
     assert posted.json("receipt", "list")["receipts"][0]["entries"] == [entry]
     posted.in_order()
+
+
+def test_an_entry_that_a_merge_brings_under_a_freed_number_gets_no_receipt(posted: Workspace, tmp_path: Path) -> None:
+    """Nor on the other side, once both have the same history."""
+    ws, other, _ = follow(posted, tmp_path)
+    (tmp_path / "scan.txt").write_bytes(DEPOT)
+    entry = free_number(ws, tmp_path / "scan.txt", "2025-02-04", "Depreciation", "5220=10", "1590=-10")
+    assert other.json("journal", "add", "2025-02-04", "Hammer", "5060=45.10", "1010=-45.10")["entry_id"] == entry
+    other.ok("sync")
+    ws.git("pull", "-q", "--no-rebase", "--no-edit")
+    ws.ok("sync")
+    other.ok("sync")
+    for each in (ws, other):
+        [kept] = each.json("receipt", "list")["receipts"]
+        assert kept["entries"] == [] and each.json("why", entry)["receipts"] == []
+        assert f"'scan.txt' was given to another entry than {entry} is now ('Hammer')" in each("check").out
+        assert f"cleared receipt unlink {kept['sha256'][:8]} {entry}" in each("doctor").out
+    ws.ok("receipt", "unlink", "scan.txt", entry)
+    ws.in_order()
 
 
 def test_an_entry_that_an_undo_brings_back_has_its_receipt_alone(
@@ -218,6 +244,7 @@ def test_an_entry_that_an_undo_brings_back_has_its_receipt_alone(
     [again] = [e["entry_id"] for e in posted.entries() if e["amount"] == "45.10" and e["status"] != "voided"]
     found = {each["name"]: each["entries"] for each in posted.json("receipt", "list")["receipts"]}
     assert found == {"scan.txt": [paid["entry_id"], again], "other.txt": []}
+    posted.ok("receipt", "unlink", "other.txt", later)
     posted.in_order()
 
 

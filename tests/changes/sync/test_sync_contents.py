@@ -93,6 +93,18 @@ def test_receipts_of_both_stay_with_their_entries(two: tuple[Workspace, Workspac
     ws.in_order()
 
 
+def test_a_receipt_stays_with_its_entry_where_others_have_none(two: tuple[Workspace, Workspace, Path]) -> None:
+    """The others have posted an entry under the same number, and have not written the record of receipts."""
+    ws, _ = part(two)
+    receipt = ws.root.parent / "scan.png"
+    receipt.write_bytes(make_png())
+    ws.ok("receipt", "add", str(receipt), "--entry", "2025-02-002")
+    ws.ok("sync")
+    [linked] = [each["entries"] for each in ws.json("receipt", "list")["receipts"]]
+    assert linked == ["2025-02-003"] and ws.json("why", "2025-02-002")["receipts"] == []
+    ws.in_order()
+
+
 def test_two_people_on_two_machines(ws: Workspace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     ws.drop("shop.csv", SHOP)
     ws.run("ingest")
