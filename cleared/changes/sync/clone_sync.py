@@ -22,7 +22,7 @@ from cleared.changes.lost_rows import SYNC_RESULT, accept_sync, refuse_lost_rows
 from cleared.changes.session import refuse_changed_files
 from cleared.changes.sync.branch_move import move_branch
 from cleared.changes.sync.redone_work import RedoneStep, WorkRedoing
-from cleared.changes.sync.unpushed_work import list_steps
+from cleared.changes.sync.unpushed_work import BY_HAND, find_cancelled, list_steps
 from cleared.changes.wrong_merges import find_new_violation
 from cleared.domains.renamed_records import WorkConflict, group_renames
 from cleared.git import Repository, Snapshot
@@ -107,6 +107,7 @@ def _join_histories(
         _refuse_other_settings(repo, base, theirs)
         listed = list_steps(host, repo, theirs, own)
         redoing.reverted.update(step.reverts for step in listed)
+        redoing.cancelled = find_cancelled(listed)
         for step in listed:
             steps.append(redoing.redo_step(step))
         if left_out := [each for each in steps if each.conflict]:
@@ -142,7 +143,7 @@ def _refuse_other_settings(repo: Repository, base: str, theirs: str) -> None:
         raise WorkConflict(
             f"others have changed settings by which work means something else: {', '.join(changed)}",
             place=Place(CONFIG),
-            remedy="Join the clones as docs/howto/two-clones.md says, by hand.",
+            remedy=BY_HAND,
         )
 
 

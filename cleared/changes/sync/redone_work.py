@@ -11,7 +11,8 @@ import io
 import json
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from datetime import UTC, datetime
+from datetime import datetime
+from itertools import chain
 from typing import Any, Final
 
 from msgspec import Struct
@@ -40,7 +41,7 @@ from cleared.changes.sync.unpushed_work import Step
 from cleared.domains.installed_domains import load_domains
 from cleared.domains.renamed_records import RenamedRecords, WorkConflict, group_renames
 from cleared.git import CommitHeader, Repository, Snapshot
-from cleared.git.commit_text import Author, split_message
+from cleared.git.commit_text import split_message
 from cleared.git.side_branch import write_commit
 from cleared.primitives.context import Context, LogRow
 from cleared.trust.approval_record import CASES, CORRECTED
@@ -73,6 +74,8 @@ class WorkRedoing:
         self._proposals = f"{host.layout.queue_dir}/proposals/"
         self.reverted: set[str] = set()
         """Runs that a later step takes back: their files are not wanted."""
+        self.cancelled: Mapping[str, str] = {}
+        """See ``find_cancelled``: no card is needed for these."""
 
     def redo_step(self, step: Step) -> RedoneStep:
         """Do one step again. One that would mean something else, or is not possible, is left out, and so is what rests
@@ -108,7 +111,7 @@ class WorkRedoing:
         made = new_run_id(now)
         context = self._prepare_context("sync", now, made, {"id": made, "kind": "decision", "name": "sync"})
         titles, files = [], dict[str, bytes | None]()
-        for each in steps:
+        for each in (each for each in steps if each.step.commit not in self.cancelled):
             title = f"left out by a sync: {each.step.subject[:120]}"
             commit, is_wanted = each.step.commit, each.step.kind == "run" and each.step.made_by not in self.reverted
             aside = list_files_aside(self._host.layout, self.snapshot, each.step, files) if is_wanted else {}
@@ -127,12 +130,15 @@ class WorkRedoing:
     # -- a person's own commit --------------------------------------------------------------------------------------
 
     def _redo_by_hand(self, step: Step) -> str | None:
+        if step.withheld:
+            is_nothing = step.takes_back and self.cancelled.keys() >= set(step.takes_back)
+            again = "Decide anew on top of what is there, such as by cleared journal void."
+            raise WorkConflict(step.withheld, remedy="What it took back is left out, too." if is_nothing else again)
         files = self._carry_files(step, step.after.list_changes(step.before))
         if not files:
             return None
-        author, when = _read_author(step.header)
         body, trailers = split_message(step.message)
-        return self._write_commit(CommitHeader(body, trailers, author, when), files, step.after)
+        return self._write_commit(CommitHeader(body, trailers, *step.read_author()), files, step.after)
 
     # -- a run or decision ------------------------------------------------------------------------------------------
 
@@ -157,6 +163,8 @@ class WorkRedoing:
         handled |= self._redo_log(context, step)
         context.attested.update(step.list_statements())
         left = [path for path in step.after.list_changes(step.before) if path not in handled]
+        if step.commit in self.cancelled:  # not before: what it added is left out by its name
+            raise WorkConflict(self.cancelled[step.commit])
         files = self._carry_files(step, left)
         has_records = any(part.has_changes for part in context.parts.values())
         is_approved = any(map(is_approval, left)) and not (context.cards.added or context.cards.resolved)
@@ -374,6 +382,8 @@ class WorkRedoing:
         ]
         if about[0] & about[1]:
             return None
+        for field in chain.from_iterable(added):
+            self.renamed.find(field)  # which refuses what was left out
         return theirs + "".join(format_record(self._rename(row)) for row in added).encode("utf-8")
 
     def _rename(self, value: Any) -> Any:
@@ -386,11 +396,3 @@ class WorkRedoing:
 
 def _refuse_script(name: str, args: object) -> None:
     raise WorkConflict("a script would have to run")
-
-
-def _read_author(header: str) -> tuple[Author, datetime]:
-    """Who made a commit, and when."""
-    line = next(line for line in header.split("\n") if line.startswith("author "))
-    who, _, when = line.removeprefix("author ").rpartition("> ")
-    name, _, email = who.partition(" <")
-    return Author(name, email), datetime.fromtimestamp(int(when.split()[0]), UTC)

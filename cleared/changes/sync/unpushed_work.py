@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from datetime import UTC, datetime
 from typing import Any, Final, Literal
 
 from msgspec import Struct
@@ -12,15 +14,19 @@ from cleared.base.errors import Place
 from cleared.changes.attestation import ORIGIN_TRAILERS, find_counting
 from cleared.changes.attestation_lines import Attestation, added_lines, parse_attestation
 from cleared.changes.audit.own_commits import attests_all
+from cleared.changes.change_digests import CommittedRows
 from cleared.changes.decisions.decision_context import REVERTS
+from cleared.changes.decisions.signatures import ACCEPTS_TRAILER
 from cleared.changes.host import Host
 from cleared.domains.installed_domains import ManagedFiles
 from cleared.domains.renamed_records import WorkConflict
 from cleared.git import Repository, Snapshot, parse_parents
-from cleared.git.commit_text import parse_trailers
+from cleared.git.commit_text import Author, parse_trailers
 from cleared.trust.keys import run_public_key
 from cleared.trust.reviewers import KEY, SIGNATURE
 
+BY_HAND: Final = "Join the clones as docs/howto/two-clones.md says, by hand."
+_REVERTS: Final = re.compile(r"^This reverts commit ([0-9a-f]{40,64})", re.MULTILINE)
 _MOST: Final = 5_000
 _BY_COMMIT: Final = ("Origin", "Emits", "Resolves", "Depth")
 """Trailers that each commit gets anew."""
@@ -42,6 +48,9 @@ class Step(Struct, frozen=True):
     said: Attestation | None = None
     is_there: bool = False
     """Others have it, in a commit that git has made anew here, such as an amended one."""
+    withheld: str = ""
+    """Why it is not done again, whatever others did: it changed records by hand, and a person answered for that here.
+    On top of what others did somebody has to look again."""
 
     @property
     def commit(self) -> str:
@@ -71,6 +80,23 @@ class Step(Struct, frozen=True):
         trailers = parse_trailers(self.message)
         return trailers.get(KEY, "") if SIGNATURE in trailers else ""
 
+    @property
+    def accepts(self) -> str:
+        """The commit for which a person answers with it; empty for none."""
+        return self.said.trailers.get(ACCEPTS_TRAILER, "") if self.said is not None else ""
+
+    @property
+    def takes_back(self) -> list[str]:
+        """The commits that it takes back by git."""
+        return _REVERTS.findall(self.message)
+
+    def read_author(self) -> tuple[Author, datetime]:
+        """Who made it, and when."""
+        line = next(line for line in self.header.split("\n") if line.startswith("author "))
+        who, _, when = line.removeprefix("author ").rpartition("> ")
+        name, _, email = who.partition(" <")
+        return Author(name, email), datetime.fromtimestamp(int(when.split()[0]), UTC)
+
     def list_trailers(self) -> list[tuple[str, str]]:
         """Those that say what it was."""
         trailers = self.said.trailers.items() if self.said is not None else ()
@@ -89,11 +115,11 @@ def list_steps(host: Host, repo: Repository, theirs: str, own: str) -> Sequence[
     Raises ``WorkConflict`` for what cannot be told apart into steps, and for what this machine would have to vouch for
     and has not made: whoever can commit may have written it.
     """
-    managed, accepted = ManagedFiles(host.layout), find_counting(host, Snapshot(repo, own)).books
+    managed, books = ManagedFiles(host.layout), find_counting(host, Snapshot(repo, own)).books
     out = repo.git.run("rev-list", "--topo-order", "--reverse", f"--max-count={_MOST + 1}", own, f"^{theirs}")
     commits = out.decode("ascii").split()
     if len(commits) > _MOST:
-        raise WorkConflict(f"more than {_MOST:,} commits are not pushed")
+        raise WorkConflict(f"more than {_MOST:,} commits are not pushed", remedy=BY_HAND)
     there, seen = {*added_lines(None, Snapshot(repo, theirs))}, set[bytes]()
     steps = []
     for commit in commits:
@@ -106,31 +132,62 @@ def list_steps(host: Host, repo: Repository, theirs: str, own: str) -> Sequence[
         before, after = Snapshot(repo, parents[0]), Snapshot(repo, commit)
         lines = list(added_lines(before, after))
         said = parse_attestation(lines[0]) if len(lines) == 1 else None
-        changes = after.list_changes(before)
+        changes, doubt = after.list_changes(before), None
         if said is None:
-            _refuse_unattested(commit, lines, message, changes, managed, host.layout.approvals_dir)
-        elif said.key != run_public_key(host.root) or said.workspace not in accepted:
+            doubt = _find_doubt(commit, lines, message, changes, managed, host.layout.approvals_dir)
+            if doubt is not None and _adds_records(CommittedRows(host.layout), before, after):
+                raise WorkConflict(doubt.message, place=doubt.place, remedy=BY_HAND)  # later steps may rest on these
+        elif said.key != run_public_key(host.root) or said.workspace not in books:
             raise WorkConflict(
                 f"{commit[:10]} was made on another machine, and is not pushed",
                 remedy="Push it from there; or take it back here.",
             )
         elif lines[0] in seen or not attests_all(lines[0], said, changes, before, after, rebased=True):
-            raise WorkConflict(f"{commit[:10]} is not as it was made: somebody has changed what it holds")
+            why = f"{commit[:10]} is not as it was made: somebody has changed what it holds"
+            raise WorkConflict(why, remedy=BY_HAND)
         seen.update(lines)
         is_there = said is not None and lines[0] in there
-        steps.append(Step(before, after, message.split("\n")[0], header, message, said, is_there))
+        withheld = doubt.message if doubt is not None else ""
+        steps.append(Step(before, after, message.split("\n")[0], header, message, said, is_there, withheld))
+    answered = {step.accepts for step in steps}
+    for step in steps:
+        if step.withheld and step.commit not in answered:
+            raise WorkConflict(
+                step.withheld,
+                remedy=f"Look at it (git show {step.commit[:10]}); if it is right: cleared accept {step.commit[:10]} "
+                f"--reason …, then cleared sync. Or: {BY_HAND}",
+            )
     return steps
 
 
-def _refuse_unattested(
+def find_cancelled(steps: Sequence[Step]) -> dict[str, str]:
+    """Of steps those that mean nothing without one that is withheld: what that took back, and the answer for it → why
+    they are left out, too."""
+    commits = {step.commit for step in steps}
+    withheld = {step.commit: step for step in steps if step.withheld}
+    found = {step.commit: f"it answers for {step.accepts[:10]}" for step in steps if step.accepts in withheld}
+    for step in withheld.values():
+        found |= dict.fromkeys(commits.intersection(step.takes_back), f"{step.commit[:10]} took it back by git")
+    return found
+
+
+def _find_doubt(
     commit: str, lines: Sequence[bytes], message: str, changes: Iterable[str], managed: ManagedFiles, approvals: str
-) -> None:
-    """Raises ``WorkConflict`` for a commit by hand that is more than that."""
+) -> WorkConflict | None:
+    """What a commit by hand is more than that; None where it is no more."""
     if lines or not parse_trailers(message).keys().isdisjoint(ORIGIN_TRAILERS):
-        raise WorkConflict(f"nothing vouches for {commit[:10]}, which says that it was a run or a decision")
+        return WorkConflict(f"nothing vouches for {commit[:10]}, which says that it was a run or a decision")
     audited = (path for path in changes if managed.lies_inside(path) and not path.startswith(f"{approvals}/"))
     if (path := next(audited, None)) is not None:  # approvals are judged by their signatures
-        raise WorkConflict(f"{commit[:10]} changes by hand what only runs and decisions may change", place=Place(path))
+        why = f"{commit[:10]} changes by hand what only runs and decisions may change"
+        return WorkConflict(why, place=Place(path))
+    return None
+
+
+def _adds_records(rows: CommittedRows, before: Snapshot, after: Snapshot) -> bool:
+    """Whether there are records after a commit that were not there before, and not only fewer."""
+    lost, new = rows.read_differing_rows(before, after, list(rows.list_changed_paths(before, after)))
+    return bool(Counter(row for row, _ in new) - Counter(row for row, _ in lost))
 
 
 def _refuse_own_content(repo: Repository, commit: str, parents: Sequence[str], managed: ManagedFiles) -> None:
@@ -139,13 +196,14 @@ def _refuse_own_content(repo: Repository, commit: str, parents: Sequence[str], m
     merged = Snapshot(repo, commit)
     sides = [Snapshot(repo, parent) for parent in parents]
     if len(sides) < 2:
-        raise WorkConflict(f"{commit[:10]} is a second beginning of the books")
+        raise WorkConflict(f"{commit[:10]} is a second beginning of the books", remedy=BY_HAND)
     base = Snapshot(repo, repo.find_common_ancestor(*parents[:2]))
     for path in merged.list_changes(sides[0]):
         if managed.has_path(path) or merged.find_blob_id(path) in [s.find_blob_id(path) for s in sides]:
             continue
         if not _is_joined(*(each.read_file(path) for each in (base, *sides[:2], merged))):
-            raise WorkConflict(f"{commit[:10]} merges, and somebody has joined {path} by hand")
+            why = f"{commit[:10]} merges, and somebody has joined {path} by hand"
+            raise WorkConflict(why, place=Place(path), remedy=BY_HAND)
 
 
 def _is_joined(old: bytes | None, ours: bytes | None, theirs: bytes | None, merged: bytes | None) -> bool:

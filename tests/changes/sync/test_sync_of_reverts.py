@@ -1,0 +1,116 @@
+"""A sync where somebody took something back by git, and answered for it: the clones come together all the same."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from harness import Workspace, refused, unchanged
+from receipt_files import make_png
+from synced import part
+
+pytestmark = pytest.mark.slow
+Two = tuple[Workspace, Workspace, Path]
+
+
+def take_back(ws: Workspace, commit: str) -> None:
+    ws.git("revert", "--no-edit", commit)
+    ws.ok("accept", "HEAD", "--reason", "meant so")
+
+
+def describe_entries(ws: Workspace) -> list[str]:
+    return [entry["description"] for entry in ws.entries() if entry["status"] != "voided"]
+
+
+def find_left_out(ws: Workspace) -> str:
+    """What the one card about something that was left out shows."""
+    (card,) = [card for card in ws.cards() if card["kind"] == "left_out"]
+    return ws.ok("queue", "show", card["id"]).out
+
+
+def test_what_was_made_and_taken_back_here_goes_nowhere(two: Two) -> None:
+    """Others have its number; what was posted after it comes along, and what rests on it does not."""
+    ws, other = part(two)
+    made = ws.head()
+    (ws.root.parent / "scan.png").write_bytes(make_png())
+    ws.ok("receipt", "add", str(ws.root.parent / "scan.png"), "--entry", "2025-02-002")
+    ws.ok("journal", "add", "2025-03-05", "march", "5070=9", "1010=-9")
+    take_back(ws, made)
+    said = ws.ok("sync").out
+    assert "post: 2025-02-002 by hand: left out" in said and "took it back by git" in said
+    other.ok("sync")
+    for each in (ws, other):
+        assert describe_entries(each) == ["CORNER SHOP", "CAFE", "march"]
+        assert each.json("receipt", "list")["receipts"] == []
+    titles = [card["title"] for card in ws.cards() if card["kind"] == "left_out"]
+    assert len(titles) == 2 and "Revert" in titles[1] and "scan.png" in titles[0], titles
+    ws.in_order()
+    other.in_order()
+
+
+def test_what_was_pushed_stands_until_somebody_decides_anew(two: Two) -> None:
+    ws, other, _ = two
+    ws.ok("journal", "add", "2025-02-05", "by hand", "5070=9", "1010=-9")
+    made = ws.head()
+    ws.ok("sync")
+    other.ok("sync")
+    other.ok("journal", "add", "2025-02-06", "theirs", "5070=8", "1010=-8")
+    other.ok("sync")
+    take_back(ws, made)
+    ws.ok("sync")
+    told = find_left_out(ws)
+    assert "changes by hand what only runs and decisions may change" in told and "cleared journal void" in told
+    assert describe_entries(ws) == ["CORNER SHOP", "by hand", "theirs"]
+    ws.in_order()
+    ws.ok("journal", "void", "2025-02-002", "--reason", "as it was taken back")
+    ws.ok("sync")
+    other.ok("sync")
+    assert "by hand" not in describe_entries(other) and "theirs" in describe_entries(other)
+    other.in_order()
+
+
+def test_who_has_not_answered_for_it_is_told_to(two: Two) -> None:
+    ws, _ = part(two)
+    ws.git("revert", "--no-edit", "HEAD")
+    commit = ws.head()
+    with unchanged(ws):
+        refused(
+            ws("sync"), 3, f"{commit[:10]} changes by hand", f"cleared accept {commit[:10]} --reason", "two-clones.md"
+        )
+    ws.ok("accept", commit[:10], "--reason", "meant so")
+    ws.ok("sync")
+    assert describe_entries(ws) == ["CORNER SHOP", "CAFE"]
+    ws.in_order()
+
+
+def test_records_that_somebody_added_by_hand_are_joined_by_hand(two: Two) -> None:
+    """What was done since may rest on them; their numbers are those of others there."""
+    ws, _ = part(two)
+    take_back(ws, "HEAD")
+    ws.git("revert", "--no-edit", "HEAD~1")
+    ws.ok("accept", "HEAD", "--reason", "after all")
+    with unchanged(ws):
+        refused(ws("sync"), 3, "is not as it was made", "docs/howto/two-clones.md", "by hand")
+
+
+def test_a_clone_takes_over_what_others_have_taken_back_and_pushed(two: Two) -> None:
+    """As the refusal says, and what a check names then."""
+    ws, other, _ = two
+    ws.ok("journal", "add", "2025-02-05", "by hand", "5070=9", "1010=-9")
+    ws.ok("sync")
+    other.ok("sync")
+    take_back(ws, "HEAD")
+    ws.ok("sync")
+    other.ok("journal", "add", "2025-03-05", "march", "5070=8", "1010=-8")
+    refused(
+        other("sync"), 4, "others have taken away what was in the books: 2025-02-002", "git merge", "recover --forget"
+    )
+    other.git("merge", "-q", "--no-edit", "origin/main")
+    other.ok("recover", "--forget")
+    assert f"cleared accept {other.head()[:10]} --reason" in other("check").out
+    other.ok("accept", "HEAD", "--reason", "the log keeps both")
+    other.ok("sync")
+    ws.ok("sync")
+    for each in (ws, other):
+        assert describe_entries(each) == ["CORNER SHOP", "march"]
+        each.in_order()
