@@ -109,7 +109,7 @@ def _require_last_act(
     last, passed = next(acts, None), list[str]()
     # With ``act`` it was shown beside the last.
     while last is not None and last.is_beside and (older or act not in (None, last.id)):
-        passed += [f"passed over: {last.name}, which was {last.git_revert.outcome}"] if last.git_revert else []
+        passed += [f"passed over: {last.name}, which was {last.git_revert}"] if last.git_revert else []
         last = next(acts, None)
     passed = list_lines(passed, _MOST_PASSED, "… and {} more that git took back")
     if last is None:

@@ -123,6 +123,25 @@ def test_undo_after_a_commit_by_hand_changed_what_it_wrote(ws: Workspace) -> Non
         refused(ws("queue", "undo"), 3, f"taken back or changed by git, in commit {ws.head()[:7]}", "Decide anew")
 
 
+def test_undo_says_of_what_git_took_back_in_part_what_to_do(posted: Workspace) -> None:
+    """Of two entries that were confirmed at once one still is: undo leaves both, and names what was decided."""
+    posted.ok("queue", "approve", "2025-01-001")
+    posted.ok("queue", "approve", TWO, FOUR)
+    decided, path = posted.head()[:7], "books/2025/01/journal.csv"
+    rows = posted.read(path).splitlines(keepends=True)
+    posted.put(path, "".join(r.replace("user-confirmed", "pending-review") if r.startswith(TWO) else r for r in rows))
+    posted.commit(path)
+    take_ok(posted, "accept", "HEAD", "--reason", "meant so")
+    [took, passed] = posted.json("queue", "undo", "--older")["said"]
+    assert "took back: confirm: 2025-01-001" in took and "passed over: confirm: 2 entries" in passed
+    assert (
+        "in part by git, in commit" in passed
+        and f"Decide anew about what is there of it (git show {decided})" in passed
+    )
+    found = statuses(posted)
+    assert (found[TWO], found[FOUR]) == ("pending-review", "user-confirmed")
+
+
 def test_undo_of_what_git_brought_back(posted: Workspace) -> None:
     """A decision whose revert was reverted stands; so does one whose undo was reverted."""
     posted.ok("queue", "approve", TWO)

@@ -24,6 +24,8 @@ from cleared.git.history import CommitInfo, list_cut_commits
 class GitRevert(Struct, frozen=True):
     """What became of a commit of ours that git took back."""
 
+    written: CommitInfo
+    """That commit."""
     commit: CommitInfo | None
     """The commit that took it back, where it can be told."""
     is_whole: bool
@@ -37,10 +39,17 @@ class GitRevert(Struct, frozen=True):
         done = "taken back already" if self.is_sure else "taken back or changed" + (" in part" * (not self.is_whole))
         return f"{done} by git" + (f", in commit {self.commit.short}" if self.commit is not None else "")
 
+    def __str__(self) -> str:
+        """What became of it, and what to do."""
+        return f"{self.outcome}. {self.remedy}" if self.remedy else self.outcome
+
     @property
     def remedy(self) -> str:
         """What to do about what may still be there; empty where nothing is."""
-        return "" if self.is_sure else "Decide anew about what is there, such as by cleared queue correct."
+        show = f"git show {self.written.short}"
+        return (
+            "" if self.is_sure else f"Decide anew about what is there of it ({show}), such as by cleared queue correct."
+        )
 
 
 def find_git_revert(host: Host, repo: Repository, snapshot: Snapshot, commit: CommitInfo) -> GitRevert | None:
@@ -60,7 +69,7 @@ def find_git_revert(host: Host, repo: Repository, snapshot: Snapshot, commit: Co
         return None
     is_whole = is_gone or missing >= written.count
     says_so = by is not None and f"This reverts commit {commit.id}" in by.body
-    return GitRevert(by, is_whole, is_sure=is_gone or (is_whole and says_so))
+    return GitRevert(commit, by, is_whole, is_sure=is_gone or (is_whole and says_so))
 
 
 def _find_reverting(
