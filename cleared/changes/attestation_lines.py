@@ -13,6 +13,7 @@ from typing import Any, Final
 
 from msgspec import Struct
 
+from cleared.base.file_source import find_whole
 from cleared.git import Snapshot
 from cleared.trust.keys import Key, verify_signature
 from cleared.workspace.location import Layout
@@ -62,6 +63,13 @@ def added_lines(before: Snapshot | None, after: Snapshot) -> Iterator[bytes]:
 def split_lines(data: bytes) -> list[bytes]:
     """The whole lines of a file. What has no line end is none: what is added next would make another line of it."""
     return data[: data.rfind(b"\n") + 1].splitlines()
+
+
+def has_line(snapshot: Snapshot, line: bytes) -> bool:
+    """Whether a commit has an attestation, in a file of its month."""
+    said = parse_attestation(line)
+    shards = [path for path in list_shards(snapshot) if said is not None and find_whole(path) == name_shard(said.at)]
+    return any(line in split_lines(snapshot.read_file(path) or b"") for path in shards)
 
 
 def new_lines(before: Sequence[Snapshot], after: Snapshot) -> list[bytes]:

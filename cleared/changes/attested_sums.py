@@ -40,12 +40,13 @@ class Attested(Struct):
     """Digest of a line that counts → its sum."""
     acceptances: list[Acceptance] = []
 
-    def total(self, covered: Collection[str], elsewhere: Collection[tuple[str, int]] = ()) -> int:
-        """The sum of all of them but for lines that are ``covered`` or withdrawn, and for what was accepted that is
-        counted ``elsewhere``."""
+    def total(self, covered: Collection[str], counted: Collection[tuple[str, int]] | None = None) -> int:
+        """The sum of all of them but for lines that are ``covered`` or withdrawn. ``counted``: of what was accepted
+        (commit, total) only this counts; None: all."""
         standing = self.list_standing()
         gone = {*covered, *(line for each in standing for line in each.withdraws)}
-        accepted = {(each.commit, each.total) for each in standing} - {*elsewhere}
+        accepted = {(each.commit, each.total) for each in standing}
+        accepted = accepted if counted is None else accepted.intersection(counted)
         return sum(total for line, total in self.sums.items() if line not in gone) + sum(total for _, total in accepted)
 
     def list_standing(self) -> list[Acceptance]:

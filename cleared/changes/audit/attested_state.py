@@ -54,7 +54,10 @@ class AttestedState:
         for each in standing:
             if repo.has_in_history(each.commit):
                 self._accepted.setdefault(each.commit, set()).add(each.total)
-        self._known = {(commit, total) for commit, totals in self._accepted.items() for total in totals}
+        known = {(commit, total) for commit, totals in self._accepted.items() for total in totals}
+        # What is in the history is counted at its commit. What stands no more counts nowhere: where git took back that
+        # somebody answered for a commit, nobody does, and who accepts that accepts no more than this.
+        self._counted = {(each.commit, each.total) for each in standing} - known
         self._covered = {line for each in standing for line in each.covers}
         self._gone = self._covered.union(*(each.withdraws for each in standing))
         self._attested = now.total(self._covered)
@@ -206,7 +209,7 @@ class AttestedState:
 
     def _sum_lines(self, commit: str) -> int:
         if commit not in self._lines:
-            self._lines[commit] = self._sums.read(Snapshot(self._repo, commit)).total(self._covered, self._known)
+            self._lines[commit] = self._sums.read(Snapshot(self._repo, commit)).total(self._covered, self._counted)
         return self._lines[commit]
 
 

@@ -10,7 +10,7 @@ from typing import Final
 from cleared.base.csv_text import split_rows
 from cleared.base.multiset_sum import find_moved
 from cleared.changes.attestation import ORIGIN_TRAILERS
-from cleared.changes.attestation_lines import Attestation, new_lines
+from cleared.changes.attestation_lines import Attestation, has_line, new_lines
 from cleared.changes.audit.commit_marks import CommitMarks
 from cleared.changes.change_digests import digest_blobs, digest_lines
 from cleared.changes.decisions.signatures import ACCEPTS_TRAILER, find_signing_reviewer, read_parents
@@ -116,6 +116,16 @@ class CommitOrigins:
             case [(line, said, "ours")] if len(self._commits_of_line[line]) == 1:
                 return line, said
         return None
+
+    def list_answered(self, commit: CommitInfo) -> list[str]:
+        """The commits for which a person answers with this one; none, where git took back that they do. ``commit``:
+        one that was judged."""
+        named = commit.trailers.get(ACCEPTS_TRAILER, "").split("\n") if ACCEPTS_TRAILER in commit.trailers else []
+        return named if any(has_line(self.snapshot, line) for line in self.list_lines(commit) if named) else []
+
+    def list_lines(self, commit: CommitInfo) -> list[bytes]:
+        """The attestations that a commit adds, whoever signed them. ``commit``: one that was judged."""
+        return [line for line, *_ in self._attestations.get(commit.id, ())]
 
     def _covers_changes(self, line: bytes, said: Attestation, commit: CommitInfo) -> bool:
         """Whether the commit changes just what it is attested to change: the same files, or after a rebase the same

@@ -25,7 +25,6 @@ from cleared.changes.audit.merge_changes import BROUGHT_BACK, LOST, find_merge_c
 from cleared.changes.consumed_events import find_unattested_cards
 from cleared.changes.decisions.passkey_signatures import find_wrong_passkey_signatures
 from cleared.changes.decisions.signatures import (
-    ACCEPTS_TRAILER,
     find_unauthorized_commits,
     read_parents,
     read_settlements,
@@ -83,7 +82,7 @@ def find_unexplained_commits(
     origin_of = {commit.id: origins.find_origin(commit) for commit in commits}
     accepted: dict[str, set[Origin]] = {}
     for commit in commits:
-        for each in commit.trailers.get(ACCEPTS_TRAILER, "").split("\n"):
+        for each in origins.list_answered(commit):
             accepted.setdefault(each, set()).add(origin_of[commit.id])
     unexplained, forgotten = [], read_forgotten(host.root)
     for commit in commits:

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 from cleared.base.short_text import list_first
+from cleared.changes.attestation_lines import has_line
 from cleared.changes.audit.commit_naming import describe_commit
 from cleared.changes.audit.commit_origins import CommitOrigins
 from cleared.changes.decisions.signatures import ACCEPTS_TRAILER, read_parents
@@ -22,38 +23,43 @@ from cleared.git.history import CommitInfo
 from cleared.workspace.sealed_files import SealedFiles
 
 _NAME: Final = "shared"
-_VERSION: Final = b"1"
+_VERSION: Final = b"2"
 _MOST_SHOWN: Final = 3
 
 
 def find_shared_doubt(host: Host, repo: Repository, snapshot: Snapshot, context: str) -> str:
     """What a commit by hand altered in such a file, and nobody answers for; empty where that is nothing.
 
-    ``context``: what else decides whose commits count. Where all was in order it is kept by the contents of the files.
+    ``context``: what else decides whose commits count. Where all was in order it is kept by the contents of the files,
+    and with the attestations of those who answer for others: git may take one back.
     """
     shared_files = ManagedFiles(host.layout).shared_files
     blobs = {path: snapshot.find_blob_id(path) or "" for path in shared_files}
     kept = SealedFiles(host.layout.state_dir, _VERSION)
     data = kept.read(_NAME)
     known: dict[str, Any] = json.loads(data) if data is not None else {}
-    if known.get("context") != context:
-        known = {}
+    answers = [line.encode("latin-1") for line in known.get("answers", ())]
+    if known.get("context") != context or not all(has_line(snapshot, line) for line in answers):
+        known, answers = {}, []
     if known.get("blobs") == blobs:
         return ""
     since = str(known.get("commit", ""))
     is_reached = bool(since) and repo.objects.has_commit_tree(since) and repo.has_in_history(since)
     origins = CommitOrigins(host, repo, snapshot)
     for shared in shared_files.values():
-        for commit, said in _list_edits(origins, shared, since if is_reached else None):
+        for commit, said in _list_edits(origins, shared, since if is_reached else None, answers):
             return f"{describe_commit(commit)} changed {shared.noun} by hand: {list_first(said, _MOST_SHOWN, '; ')}"
-    kept.write(_NAME, json.dumps({"context": context, "blobs": blobs, "commit": snapshot.commit}).encode("ascii"))
+    made = {"context": context, "blobs": blobs, "commit": snapshot.commit}
+    lines = [line.decode("latin-1") for line in answers]
+    kept.write(_NAME, json.dumps({**made, "answers": lines}).encode("ascii"))
     return ""
 
 
 def _list_edits(
-    origins: CommitOrigins, shared: SharedFile, since: str | None
+    origins: CommitOrigins, shared: SharedFile, since: str | None, answers: list[bytes]
 ) -> Iterator[tuple[CommitInfo, list[str]]]:
-    """The commits after ``since`` that nobody answers for, with what they altered and was not altered back."""
+    """The commits after ``since`` that nobody answers for, with what they altered and was not altered back. The
+    attestations of those who answer for others go to ``answers``."""
     host, repo, settled = origins.host, origins.repo, set[str]()
     first: dict[str, CommitInfo] = {}
     """What is altered → the first commit after the last decision about it that nobody answers for."""
@@ -67,7 +73,8 @@ def _list_edits(
         rows = (set.intersection(*altered) if altered else set()) - settled  # a merge has what either side altered
         if not rows:
             continue
-        if origins.judge_alone(commit) in COUNTING or _is_answered_for(origins, commit):
+        answers += (given := _list_answers(origins, commit))
+        if given or origins.judge_alone(commit) in COUNTING:
             settled |= rows
         else:
             first |= dict.fromkeys(rows, commit)
@@ -84,6 +91,13 @@ def _name_row(said: str) -> str:
     return said.partition(" ")[0]
 
 
-def _is_answered_for(origins: CommitOrigins, commit: CommitInfo) -> bool:
-    named = history.find_by_trailer(origins.host.root, ACCEPTS_TRAILER, commit.id)
-    return any(origins.is_ours(history.read_commit(origins.host.root, each.id)) for each in named)
+def _list_answers(origins: CommitOrigins, commit: CommitInfo) -> list[bytes]:
+    """The attestations of those who answer for a commit."""
+    found = history.find_by_trailer(origins.host.root, ACCEPTS_TRAILER, commit.id)
+    named = [history.read_commit(origins.host.root, each.id) for each in found]
+    return [
+        line
+        for each in named
+        if origins.is_ours(each) and origins.list_answered(each)
+        for line in origins.list_lines(each)
+    ]
