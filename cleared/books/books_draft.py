@@ -16,6 +16,7 @@ from cleared.base.file_source import FileSource
 from cleared.books.card_kinds import BALANCE_GAP, LINE
 from cleared.books.decision_effects import effects_of_draft
 from cleared.books.entry_cards import ASKED_AGAIN, WAITING, settle_void_cards, stage_unasked_cards
+from cleared.books.import_cards import settle_gone_imports
 from cleared.books.import_findings import stage_findings
 from cleared.books.importing.bank_file import ImportFile
 from cleared.books.importing.drop_folder import ImportSession
@@ -95,6 +96,7 @@ class BooksDraft(StagedBooks):
         if settles:
             settle_void_cards(context, self.books.find_entry)
             settle_posted_lines(context, self.bank)
+            settle_gone_imports(context, self.bank, self.layout.config.bank_accounts)
         waiting = (entry for entry in self.books.iter_entries() if entry.status == WAITING)
         stage_unasked_cards(context, waiting, ASKED_AGAIN)
         for _, line in list_unasked_lines(self.bank, context.cards.open_cards(LINE.name)):

@@ -18,7 +18,7 @@ from cleared.base.clock import format_iso
 from cleared.base.errors import Place, PrimitiveError
 from cleared.base.file_source import FileSource
 from cleared.cards.card import Card, card_id
-from cleared.cards.card_draft import CardDraft
+from cleared.cards.card_draft import VOID, CardDraft
 from cleared.domains.domain import Staged, TakenFile
 from cleared.primitives.loop_jobs import WorkspaceLoop
 from cleared.primitives.model_requests import ModelAnswers
@@ -172,7 +172,9 @@ class Context(Struct):
     def stage_card(
         self, kind: str, key: tuple[str, ...], title: str, *, record_id: str | None = None, **details: Any
     ) -> str:
-        """Stage a card unless it was asked before; its id."""
+        """Stage a card unless it was asked before; its id. What was void has been answered by nobody."""
+        while (known := self.cards.committed_cards.get(card_id(kind, *key))) is not None and known.resolution == VOID:
+            key = (*key, "again")
         identity = card_id(kind, *key)
         self.cards.add_card(
             Card(identity, kind, title, format_iso(self.now), self.run_id, record_id, self.agent, details)

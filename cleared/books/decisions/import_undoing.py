@@ -16,10 +16,11 @@ from cleared.base.errors import Place, PolicyError, UsageError
 from cleared.base.safe_files import read_stable
 from cleared.base.short_text import list_first
 from cleared.base.terminal import count_noun
-from cleared.books.card_kinds import BALANCE_GAP, ENTRY, LINE, NEAR_MATCH, REVISION
+from cleared.books.card_kinds import ENTRY, LINE
 from cleared.books.decisions import book_subjects
 from cleared.books.decisions.reconciling import take_back_balances
 from cleared.books.decisions.transfer_pairing import settle_decided_transfers
+from cleared.books.import_cards import settle_gone_imports
 from cleared.books.ledger.agreed_balances import AGREED, LAPSED, AgreedBalance
 from cleared.books.ledger.bank_lines import (
     COUNTS_INSTEAD,
@@ -48,8 +49,6 @@ from cleared.trust.person_only import refuse_in_job
 
 _MAX_SHOWN: Final = 10
 _MAX_LISTED: Final = 5
-_FILE_CARDS: Final = frozenset({DUPLICATE_FILE.name, NEAR_MATCH.name, BALANCE_GAP.name, REVISION.name})
-
 Source = tuple[str, str]
 """What a file says of one account: its digest, and the account's id."""
 
@@ -311,6 +310,7 @@ class ImportUndoing:
         done = f"{', '.join(self.result.files)}: {len(voided)} entries voided, {len(lines)} lines released"
         self.context.log_action("import_undo", f"{done}: {reason}"[:500])
         take_back_balances(self.decision_context, agreed, why, LAPSED)
+        settle_gone_imports(self.context, self.bank, self.decision_context.host.config.bank_accounts)
         return stays
 
     def _is_posted_by(self, line: BankLine, entries: Collection[str]) -> bool:
@@ -337,7 +337,7 @@ class ImportUndoing:
         accounts = {account for _, account in self.sources}
         at, by = format_iso(self.context.now), self.decision_context.by
         for card in self.context.cards.open_cards():
-            about_file = card.kind in _FILE_CARDS and card.run_id in self.runs
+            about_file = card.kind == DUPLICATE_FILE.name and card.run_id in self.runs
             if (
                 (card.kind == ENTRY.name and card.record_id in entries)
                 or (card.kind == LINE.name and card.details.get("line") in lines)

@@ -14,6 +14,7 @@ from typing import Any, Final
 from cleared.base import money
 from cleared.base.clock import check_deadline
 from cleared.books.card_kinds import BALANCE_GAP, LINE, NEAR_MATCH, REVISION
+from cleared.books.import_cards import NEAR
 from cleared.books.importing.bank_file import ImportFile, find_balance_gaps, find_statement_gaps
 from cleared.books.index.past_lines import PastLines
 from cleared.books.ledger.bank_lines import COUNTS_INSTEAD, BankLine, normalise_description
@@ -208,7 +209,7 @@ def stage_near_matches(file: ImportFile, before: list[ImportRecord], bank: BankB
         )
         card(
             NEAR_MATCH.name,
-            _file_key(file, "near"),
+            _file_key(file, NEAR),
             f"{file.name}: {like} under another text or id; both were kept",
             account=file.account.id,
             rows=[

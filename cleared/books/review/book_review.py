@@ -21,6 +21,7 @@ from cleared.books.decisions.entry_amending import describe_changes
 from cleared.books.decisions.entry_correction import Correction, find_successor, non_bank_legs, read_correction
 from cleared.books.decisions.transfer_pairing import pair_entries, settle_decided_transfers
 from cleared.books.entry_cards import MARKS, find_asked, mark_postings
+from cleared.books.import_cards import VOID_ANSWERS, is_import_gone
 from cleared.books.index.journal_index import open_index
 from cleared.books.ledger.bank_lines import LINE_ID_PREFIX, BankLine
 from cleared.books.ledger.book_paths import locate_books
@@ -94,6 +95,8 @@ class BookReview(RecordReview):
     def is_void(self, context: Context, card: Card) -> bool:
         if card.kind == LINE.name:
             return is_posted(books_of(context).bank, str(card.details.get("line", "")))
+        if card.kind in VOID_ANSWERS:
+            return is_import_gone(card, books_of(context).bank, books_of(context).layout.config.bank_accounts)
         return find_asked(card, books_of(context).books.find_entry) is None
 
     def weigh_decision(self, context: Context, target: Target, request: DecisionData) -> Decimal | None:

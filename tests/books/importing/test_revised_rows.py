@@ -198,3 +198,26 @@ def test_ids_of_an_import_that_was_taken_back_are_forgotten(ws: Workspace) -> No
     ws.ok("import", "undo", "2.ofx")
     take_file(ws, "3.ofx", ofx("-23.50", "2025-01-28"))
     assert not [card for card in ws.cards() if card["kind"] == "revision"]
+
+
+def test_where_git_took_one_of_the_amounts_back_an_answer_settles_the_card_alone(revised: Workspace) -> None:
+    """Else it would void the entry of the one that is left."""
+    ws, made, card = revised, revised.head(), str(revision(revised)["id"])
+    first = next(e["entry_id"] for e in ws.entries() if e["amount"] == "20.00")
+    ws.ok("queue", "approve", first)
+    ws.git("revert", "--no-edit", made)
+    revert = ws.head()
+    assert f"asks about an import that is gone. Settle it: cleared queue answer {card} both" in ws("check").out
+    assert "is gone" in ws.json("queue", "answer", card, "replace")["said"][0]
+    assert checking(ws) == "-24.00"
+    ws.ok("accept", revert, "--reason", "meant so")
+    ws.in_order()
+    take_file(ws, "second.ofx", ofx("-23.50"))
+    assert revision(ws)["id"] != card, "it is asked again"
+    ws.in_order()
+
+
+def test_where_the_import_of_the_earlier_amount_is_undone_nothing_is_asked(revised: Workspace) -> None:
+    revised.ok("import", "undo", "first.ofx", "--reason", "wrong file")
+    assert not [each for each in revised.cards() if each["kind"] == "revision"]
+    revised.in_order()

@@ -1,0 +1,65 @@
+"""Cards that ask about imports, and whether what one asks about is gone: an import was taken back, by a decision or by
+git, which leaves the lines of the queue."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from typing import Any, Final
+
+from cleared.base.clock import format_iso
+from cleared.books.card_kinds import BALANCE_GAP, NEAR_MATCH, REVISION
+from cleared.books.ledger.import_records import ImportRecord
+from cleared.books.ledger.staged_bank_lines import RELEASED, BankBook
+from cleared.cards.card import Card, card_id
+from cleared.cards.card_draft import VOID
+from cleared.primitives.context import Context
+from cleared.workspace.settings.bank_section import BankAccount
+
+NEAR: Final = "near"
+"""What the key of a card about similar rows ends with, behind the digest of the file."""
+VOID_ANSWERS: Final = {BALANCE_GAP.name: "seen", NEAR_MATCH.name: "seen", REVISION.name: "both"}
+"""By the kinds of these cards: an answer that settles one that asks about nothing, and does no more."""
+
+
+def settle_gone_imports(context: Context, bank: BankBook, accounts: Iterable[BankAccount]) -> None:
+    """Settle the open cards that ask about what is gone."""
+    for card in context.cards.open_cards(*VOID_ANSWERS):
+        if card.id not in context.cards.added and is_import_gone(card, bank, accounts):
+            context.cards.resolve_card(card.id, format_iso(context.now), context.agent, VOID)
+
+
+def is_import_gone(card: Card, bank: BankBook, accounts: Iterable[BankAccount]) -> bool:
+    """Whether what a card asks about an import is gone; of a gap, where one of the balances that it lies between is.
+    ``accounts``: as they are set up. Where the same file came again, its card is about that."""
+    if card.kind == REVISION.name:
+        return any(_is_line_gone(str(card.details.get(name)), bank) for name in ("earlier", "line"))
+    name = str(card.details.get("account"))
+    records = [each for each in bank.imports if each.account == name]
+    if card.kind == NEAR_MATCH.name:
+        return not any(each.run == card.run_id or card.id in _list_ids(card.kind, each, NEAR) for each in records)
+    gaps = card.details.get("gaps")
+    if card.kind != BALANCE_GAP.name or not isinstance(gaps, list):
+        return False
+    openings = {each.opening.date.isoformat() for each in accounts if each.id == name and each.opening is not None}
+    return not any(_lies_between(gap, records, openings) for gap in gaps)
+
+
+def _is_line_gone(line_id: str, bank: BankBook) -> bool:
+    staged = bank.new_outcomes.get(line_id)
+    is_released = line_id in bank.released_line_ids or (staged is not None and staged.outcome == RELEASED)
+    return is_released or bank.find_line(line_id) is None
+
+
+def _list_ids(kind: str, record: ImportRecord, about: str) -> Iterator[str]:
+    """Those that the card about a file has."""
+    yield card_id(kind, record.file_sha256, about)
+    yield card_id(kind, record.file_sha256, about, record.account)
+
+
+def _lies_between(gap: Mapping[str, Any], records: Collection[ImportRecord], openings: Collection[str]) -> bool:
+    """Whether a gap lies within a file whose import stands, or between two such, or what the account began with."""
+    after, before = str(gap.get("after")), str(gap.get("before"))
+    if any(each.first_date <= after and before <= each.last_date for each in records):
+        return True
+    begins = after in openings or any(each.last_date == after for each in records)
+    return begins and any(each.first_date == before for each in records)
