@@ -48,7 +48,8 @@ def _origin_rows(explanation: dict[str, Any]) -> list[tuple[str, object]]:
     for decision in explanation["decisions"]:
         reverted = f", which was {decision['git_revert']}" if decision["git_revert"] else ""
         what = f"{decision['what']}{_signature_note(decision['signed'])}{reverted}"
-        rows.append(("then", f"{decision['at']}  {decision['by']}: {what}"))
+        by = f"{decision['by']}, by hand" if decision["by_hand"] else decision["by"]
+        rows.append(("then", f"{decision['at']}  {by}: {what}"))
         rows += [("", f"{c['field']}: {c['old'] or '(none)'} → {c['new'] or '(none)'}") for c in decision["changed"]]
     return rows
 

@@ -178,7 +178,7 @@ class RowReview(RecordReview):
         return RecordOrigin(name, _place_row(table.name, row), {"row": {"row_id": name, "values": said}}, words)
 
     def list_changes(
-        self, layout: Layout, before: Snapshot, after: Snapshot, record_id: str
+        self, layout: Layout, before: Snapshot, after: Snapshot, record_id: str, *, by_hand: bool = False
     ) -> Sequence[tuple[str, str, str]]:
         parsed = parse_row_id(record_id)
         files = (table_path(parsed[0]),) if parsed is not None else ()

@@ -22,7 +22,7 @@ from cleared.changes.attestation import ORIGIN_TRAILERS
 from cleared.changes.audit.git_reverts import find_git_revert
 from cleared.changes.decisions.decision_context import UNDO_TRAILER
 from cleared.changes.decisions.passkey_signatures import find_passkey_signer
-from cleared.changes.decisions.signatures import find_signing_reviewer, read_parents
+from cleared.changes.decisions.signatures import ACCEPTS_TRAILER, find_signing_reviewer, read_parents
 from cleared.changes.host import Host
 from cleared.changes.record_sources import CommittedSource
 from cleared.changes.trace import TraceStore
@@ -140,7 +140,7 @@ def find_making_commit(host: Host, repo: Repository, place: RecordPlace | None) 
 def _run_origin(host: Host, repo: Repository, commit: history.CommitInfo, maker: _Maker) -> dict[str, Any]:
     trailers = commit.trailers
     if "Run" not in trailers:
-        return {"run": None, "decision": trailers.get("Decision"), "by": trailers.get("By")}
+        return {"run": None, "decision": trailers.get("Decision"), "by": trailers.get("By", commit.author)}
     path, _, blob = trailers.get("Script", "").partition("@")
     snapshot = Snapshot(repo, commit.id)
     data = snapshot.read_file(path)
@@ -275,41 +275,74 @@ def _later_decisions(
 ) -> list[dict[str, Any]]:
     """What people decided of it since it was made, oldest first; what had its id before is another record. ``changed``:
     what they amended. ``signed``: by which reviewer, as the signature says; empty where it is wrong, None where there
-    is none. ``git_revert``: what became of it, where git took it back; None where it stands."""
-    repo, decisions, record_id = head.repo, [], origin.record_id
+    is none. ``git_revert``: what became of it, where git took it back; None where it stands. ``by_hand``: it is a
+    commit by hand; who answers for it decided that."""
+    repo, record_id = head.repo, origin.record_id
     whole = re.compile(rf"(?<![\w-]){re.escape(record_id)}(?![\w-])")
     since = parent_commit(repo, made.id)
     commits = history.read_log(host.root, None, grep=record_id, files=True, since=since)
     if removal is not None and removal.id not in {commit.id for commit in commits}:
         commits = sorted([*commits, removal], key=lambda commit: commit.when, reverse=True)
-    for commit in commits:
+
+    def is_about(commit: history.CommitInfo) -> bool:
         texts = (commit.subject, commit.trailers.get(UNDO_TRAILER, ""), commit.trailers.get(ABOUT, ""))
-        is_about = any(whole.search(text) for text in texts) or (removal is not None and commit.id == removal.id)
-        if "Decision" in commit.trailers and is_about:
-            reverted = find_git_revert(host, repo, head, commit)
-            decisions.append(
-                {
-                    "commit": commit.id,
-                    "by": commit.trailers.get("By"),
-                    "at": commit.trailers.get("Clock"),
-                    "what": commit.subject,
-                    "changed": _list_changes(host, repo, commit, review, origin),
-                    "signed": _find_signer(host, repo, commit.id) if KEY in commit.trailers else None,
-                    "git_revert": reverted.outcome if reverted is not None else None,
-                }
-            )
+        return any(whole.search(text) for text in texts) or (removal is not None and commit.id == removal.id)
+
+    def describe_decision(commit: history.CommitInfo) -> dict[str, Any]:
+        reverted = find_git_revert(host, repo, head, commit)
+        return {
+            "commit": commit.id,
+            "by": commit.trailers.get("By"),
+            "at": commit.trailers.get("Clock"),
+            "what": commit.subject,
+            "changed": _list_changes(host, repo, commit, review, origin),
+            "signed": _find_signer(host, repo, commit.id) if KEY in commit.trailers else None,
+            "git_revert": reverted.outcome if reverted is not None else None,
+            "by_hand": False,
+        }
+
+    decisions = [describe_decision(each) for each in commits if "Decision" in each.trailers and is_about(each)]
+    told = [each["commit"] for each in decisions if each["git_revert"]]  # and so the commit that took it back
+    edits = _list_hand_edits(host, repo, review, origin, made)
+    edits = [each for each in edits if not any(f"reverts commit {name}" in each[0].body for name in told)]
+    for edit, changed in edits:
+        facts = {"commit": edit.id, "by": edit.author, "at": format_iso(edit.when), "what": edit.subject}
+        decisions.append({**facts, "changed": changed, "signed": None, "git_revert": None, "by_hand": True})
+        answers = history.find_by_trailer(host.root, ACCEPTS_TRAILER, edit.id)
+        decisions += [describe_decision(history.read_commit(host.root, each.id)) for each in answers]
+    if edits:
+        out = repo.git.run("rev-list", "--topo-order", f"{made.id}..{head.commit}").decode("ascii").split()
+        places = {commit: place for place, commit in enumerate(out)}
+        decisions.sort(key=lambda each: places.get(each["commit"], len(places)))
     return decisions[::-1]
 
 
+def _list_hand_edits(
+    host: Host, repo: Repository, review: RecordReview, origin: RecordOrigin, made: history.CommitInfo
+) -> list[tuple[history.CommitInfo, list[dict[str, str]]]]:
+    """The commits by hand that changed a record since it was made, newest first, each with what it changed."""
+    commits = history.read_log(host.root, None, [origin.place.path], since=made.id, files=True)
+    by_hand = [commit for commit in commits if not set(ORIGIN_TRAILERS) & set(commit.trailers)]
+    alone = [commit for commit in by_hand if len(read_parents(repo, commit.id)) == 1]
+    found = [(commit, _list_changes(host, repo, commit, review, origin, by_hand=True)) for commit in alone]
+    return [each for each in found if each[1]]
+
+
 def _list_changes(
-    host: Host, repo: Repository, commit: history.CommitInfo, review: RecordReview, origin: RecordOrigin
+    host: Host,
+    repo: Repository,
+    commit: history.CommitInfo,
+    review: RecordReview,
+    origin: RecordOrigin,
+    *,
+    by_hand: bool = False,
 ) -> list[dict[str, str]]:
-    """What a decision changed where it stands: each ``field``, its ``old`` text and its ``new`` one."""
+    """What a commit changed where it stands: each ``field``, its ``old`` text and its ``new`` one."""
     parent = parent_commit(repo, commit.id)
     if parent is None or origin.place.path not in (commit.files or ()):
         return []
     before, after = Snapshot(repo, parent), Snapshot(repo, commit.id)
-    changes = review.list_changes(host.layout, before, after, origin.record_id)
+    changes = review.list_changes(host.layout, before, after, origin.record_id, by_hand=by_hand)
     return [{"field": field, "old": old, "new": new} for field, old, new in changes]
 
 

@@ -314,9 +314,10 @@ class RecordReview:
         return next((index for index, each in enumerate(answers) if each == record_id), None)
 
     def list_changes(
-        self, layout: Layout, before: Snapshot, after: Snapshot, record_id: str
+        self, layout: Layout, before: Snapshot, after: Snapshot, record_id: str, *, by_hand: bool = False
     ) -> Sequence[tuple[str, str, str]]:
-        """``(field, old text, new text)`` of what one commit changed of a record where it stands."""
+        """``(field, old text, new text)`` of what one commit changed of a record where it stands. ``by_hand``: no run
+        and no decision made the commit, so also what these never change, or say in words."""
         return ()
 
 

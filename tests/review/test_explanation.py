@@ -187,3 +187,36 @@ def test_an_entry_in_a_long_month(posted: Workspace) -> None:
 
 def test_unknown(posted: Workspace) -> None:
     refused(posted("why", "2025-01-099"), 2, "there is no entry")
+
+
+def test_an_edit_by_hand_is_named_with_what_it_changed_and_who_answers_for_it(posted: Workspace) -> None:
+    """In the order in which it was done, between the decisions; of other entries nothing is said."""
+    path = "books/2025/01/journal.csv"
+    posted.ok("queue", "correct", "2025-01-003", "--note", "the server")
+    posted.put(path, posted.read(path).replace("45.10", "54.10").replace(",Amazon Web Services,", ",Somebody,"))
+    edit = posted.commit(path, message="it was more")
+    posted.ok("accept", edit, "--reason", "seen on paper")
+    found = posted.json("why", "2025-01-003")
+    assert found["run"] and [each["by_hand"] for each in found["decisions"]] == [False, True, False]
+    told = found["decisions"][1]
+    assert (told["commit"], told["by"], told["what"]) == (edit, "User", "it was more") and told["at"].endswith("Z")
+    changed = {each["field"]: (each["old"], each["new"]) for each in told["changed"]}
+    assert changed == {
+        "legs": ("5020 45.10, 1010 -45.10", "5020 54.10, 1010 -54.10"),
+        "counterparty": ("Amazon Web Services", "Somebody"),
+    }
+    assert "seen on paper" in found["decisions"][2]["what"]
+    shown = posted.ok("why", "2025-01-003").out
+    assert "User, by hand: it was more" in shown and "counterparty: Amazon Web Services → Somebody" in shown
+    assert posted.json("why", "2025-01-001")["decisions"] == []
+
+
+def test_a_status_that_somebody_set_by_hand_is_named(posted: Workspace) -> None:
+    path = "books/2025/01/journal.csv"
+    rows = posted.read(path).splitlines(keepends=True)
+    mine = [row.replace("pending-review", "user-confirmed") if row.startswith("2025-01-002") else row for row in rows]
+    posted.put(path, "".join(mine))
+    edit = posted.commit(path)
+    [told] = posted.json("why", "2025-01-002")["decisions"]
+    assert told["commit"] == edit and told["by_hand"]
+    assert told["changed"] == [{"field": "status", "old": "pending-review", "new": "user-confirmed"}]

@@ -116,7 +116,7 @@ class NotesReview(RecordReview):
         return RecordOrigin(name, place, {"note": {"note_id": name, "text": text}}, [("note", f"{name}  {text}")])
 
     def list_changes(
-        self, layout: Layout, before: Snapshot, after: Snapshot, record_id: str
+        self, layout: Layout, before: Snapshot, after: Snapshot, record_id: str, *, by_hand: bool = False
     ) -> Sequence[tuple[str, str, str]]:
         old, new = (read_notes(each).get(record_id, "") for each in (before, after))
         return [("text", old, new)] if old != new else ()

@@ -4,7 +4,7 @@ of how an entry came about.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
 from types import MappingProxyType
@@ -226,11 +226,14 @@ class BookReview(RecordReview):
         return None
 
     def list_changes(
-        self, layout: Layout, before: Snapshot, after: Snapshot, record_id: str
+        self, layout: Layout, before: Snapshot, after: Snapshot, record_id: str, *, by_hand: bool = False
     ) -> Sequence[tuple[str, str, str]]:
-        """The payee, tags or note that were amended."""
+        """The payee, tags or note that were amended; by hand, anything."""
         was, now = (open_books(layout, CommittedSource(each))[0].find_entry(record_id) for each in (before, after))
-        return describe_changes(was, now) if was is not None and now is not None else ()
+        if was is None or now is None:
+            return ()
+        fixed = list(_describe_fixed(was, now)) if by_hand else []
+        return [*fixed, *describe_changes(was, now)]
 
 
 def trace_entry(host: Host, snapshot: Snapshot, name: str) -> RecordOrigin | None:
@@ -279,6 +282,19 @@ def _find_posting(books: Books, bank: BankBook, line: BankLine) -> str:
 def locate_entry(layout: Layout, entry: Entry) -> RecordPlace:
     """Where an entry lies: its first leg stays as it is."""
     return RecordPlace(locate_books(layout).journal_path(*entry.month), f"\n{entry.entry_id}a,".encode())
+
+
+def _describe_fixed(was: Entry, now: Entry) -> Iterator[tuple[str, str, str]]:
+    """``(column, old, new)`` of what no decision amends."""
+    for column in ("date", "description", "reference", "status", "confidence", "evidence"):
+        old, new = (str(getattr(each, column)) for each in (was, now))
+        if old != new:
+            yield column, old, new
+    old, new = (
+        ", ".join(f"{leg.account_id} {money.format_amount(leg.amount)}" for leg in each.legs) for each in (was, now)
+    )
+    if old != new:
+        yield "legs", old, new
 
 
 def _describe_line(bank: BankBook, entry: Entry) -> dict[str, Any] | None:

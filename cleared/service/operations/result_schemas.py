@@ -104,6 +104,7 @@ EXPLANATION: Final = object_of(
             what=TEXT,
             signed=MAYBE_TEXT,
             git_revert=MAYBE_TEXT | {"description": "What became of it, where git took it back."},
+            by_hand=FLAG | {"description": "Whether it is a commit that no run and no decision made."},
         )
     ),
 )
