@@ -4,19 +4,24 @@ git, which leaves the lines of the queue."""
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
+from datetime import date
 from typing import Any, Final
 
 from cleared.base.clock import format_iso
+from cleared.base.errors import WorkspaceError
+from cleared.base.file_source import FileSource
 from cleared.books.card_kinds import BALANCE_GAP, NEAR_MATCH, REVISION
+from cleared.books.importing.file_cards import NEAR
 from cleared.books.ledger.import_records import ImportRecord
 from cleared.books.ledger.staged_bank_lines import RELEASED, BankBook
+from cleared.books.staged_books import ledger_accounts
 from cleared.cards.card import Card, card_id
 from cleared.cards.card_draft import VOID
+from cleared.cards.known_cards import KnownCards
 from cleared.primitives.context import Context
+from cleared.workspace.location import Layout
 from cleared.workspace.settings.bank_section import BankAccount
 
-NEAR: Final = "near"
-"""What the key of a card about similar rows ends with, behind the digest of the file."""
 VOID_ANSWERS: Final = {BALANCE_GAP.name: "seen", NEAR_MATCH.name: "seen", REVISION.name: "both"}
 """By the kinds of these cards: an answer that settles one that asks about nothing, and does no more."""
 
@@ -42,6 +47,18 @@ def is_import_gone(card: Card, bank: BankBook, accounts: Iterable[BankAccount]) 
         return False
     openings = {each.opening.date.isoformat() for each in accounts if each.id == name and each.opening is not None}
     return not any(_lies_between(gap, records, openings) for gap in gaps)
+
+
+def list_revisions(layout: Layout, source: FileSource, bank: BankBook, account: int, day: date) -> list[str]:
+    """The open cards about two amounts of one row, both of which an account has by a day; none where the queue cannot
+    be read, which is told of elsewhere."""
+    accounts = ledger_accounts(layout.config)
+    try:
+        cards = KnownCards(source, layout.queue_dir).list_open(REVISION.name)
+    except WorkspaceError:
+        return []
+    lines = [(card.id, bank.find_line(str(card.details.get("line")))) for card in cards]
+    return [name for name, line in lines if line and accounts.get(line[0]) == account and line[1].posted_date <= day]
 
 
 def _is_line_gone(line_id: str, bank: BankBook) -> bool:

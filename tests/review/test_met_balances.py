@@ -220,6 +220,23 @@ def test_a_corrected_row_moves_the_balances_that_had_it(ws: Workspace) -> None:
     assert list_met(ws)[-1] == "2025-01-20 900.00 r1.ofx"
 
 
+def test_a_check_names_the_card_while_both_amounts_are_booked(ws: Workspace) -> None:
+    """Withdrawing the balance would be the wrong remedy: the answer mends it."""
+    ws.ok(*OPENING)
+    ws.ok("config", "set", "bank_accounts.checking.match.account", "1234567890")
+    for name, amount in (("r1.ofx", "-40.00"), ("r2.ofx", "-45.00")):
+        ws.drop(name, ofx([("2025-01-10", amount, "STAPLES", "A1")]))
+        ws.run("ingest")
+    card = revision_of(ws)
+    [found] = [v for v in ws("check", "--json").json["violations"] if v["check"] == "reconciled"]
+    why = f"Both amounts of a row are booked until its card is answered: cleared queue show {card}. Else find what"
+    assert found["remedy"].startswith(why)
+    ws.ok("queue", "answer", card, "replace")
+    ws.in_order()
+    ws.ok("journal", "add", "2025-01-09", "Cash", "5030=1.00", "1010=-1.00")
+    assert "queue show" not in ws("check").out
+
+
 def test_corrections_are_taken_back_one_after_the_other(ws: Workspace, monkeypatch: pytest.MonkeyPatch) -> None:
     """Two rows of a file, as time goes on, and with a row of the day that comes in between."""
     clock = itertools.count(7)

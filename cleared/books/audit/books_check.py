@@ -34,6 +34,7 @@ from cleared.books.ledger.agreed_balances import (
     AgreementCheck,
     BankTiming,
     BookedLine,
+    ListAsked,
     read_agreed_balances,
 )
 from cleared.books.ledger.bank_lines import parse_outcomes
@@ -48,18 +49,20 @@ from cleared.books.ledger.staged_journal import Books
 from cleared.domains.record_audit import TWO_CLONES_PAGE, Violation
 
 
-def check_books(books: Books, bank: BankBook, kept: JudgedMonths | None = None) -> list[Violation]:
+def check_books(
+    books: Books, bank: BankBook, kept: JudgedMonths | None = None, list_asked: ListAsked = lambda account, day: ()
+) -> list[Violation]:
     """Every invariant over all months, and the bank lines against the journal. ``kept``: what is known of the months of
-    the commit that these are of.
+    the commit that these are of. ``list_asked``: see ``AgreementCheck``.
 
     Months are read one after the other, and let go.
     """
-    return _BooksCheck(books, bank, kept).list_violations()
+    return _BooksCheck(books, bank, kept, list_asked).list_violations()
 
 
 class _BooksCheck:
-    def __init__(self, books: Books, bank: BankBook, kept: JudgedMonths | None) -> None:
-        self._books, self._bank, self._kept = books, bank, kept
+    def __init__(self, books: Books, bank: BankBook, kept: JudgedMonths | None, list_asked: ListAsked) -> None:
+        self._books, self._bank, self._kept, self._list_asked = books, bank, kept, list_asked
         self._lines = _list_bank_files(bank)
         matches = dict(bank.paths.list_month_files(bank.source, bank.paths.matches))
         self._older_path = matches.pop("", None)
@@ -217,7 +220,7 @@ class _BooksCheck:
         balances = self._kept.index.day_balances(since=date.min) if self._kept is not None else self._moved
         yield from check_closed_periods(self._books, balances)
         if agreed:
-            check = AgreementCheck(agreed, balances, self._time_lines())
+            check = AgreementCheck(agreed, balances, self._time_lines(), self._list_asked)
             yield from check.list_violations()
 
     def _time_lines(self) -> BankTiming:

@@ -14,7 +14,6 @@ from typing import Any, Final
 from cleared.base import money
 from cleared.base.clock import check_deadline
 from cleared.books.card_kinds import BALANCE_GAP, LINE, NEAR_MATCH, REVISION
-from cleared.books.import_cards import NEAR
 from cleared.books.importing.bank_file import ImportFile, find_balance_gaps, find_statement_gaps
 from cleared.books.index.past_lines import PastLines
 from cleared.books.ledger.bank_lines import COUNTS_INSTEAD, BankLine, normalise_description
@@ -25,6 +24,8 @@ from cleared.cards.kinds import DUPLICATE_FILE
 
 StageCard = Callable[..., Any]
 """Stages a card: kind, key, title, ``**details``."""
+NEAR: Final = "near"
+"""What stands in the key of a card about similar rows, behind the digest of the file."""
 AS_OTHER_FORMAT: Final = "the same line of a file in another format"
 """Why a row was left out that has another identity than the line before."""
 AFTER_UNDO: Final = "posted anew: the import that had brought the line was undone"

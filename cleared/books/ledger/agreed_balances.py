@@ -13,7 +13,7 @@ once, or with the other sign, is no matter of days: nothing is allowed for it, s
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from datetime import date
 from decimal import Decimal, InvalidOperation
 from typing import Final, NamedTuple
@@ -103,15 +103,20 @@ def _damage_error(file: str, line: int, message: str) -> WorkspaceError:
     return WorkspaceError(message, place=Place(file, line), remedy=restore_remedy(file))
 
 
+ListAsked = Callable[[int, date], Sequence[str]]
+
+
 class AgreementCheck(Struct, eq=False):
     """Says where the books do not agree any more with what they once agreed with.
 
     ``balances``: all that the books have; ``timing``: what of the banks' lines they have on another day, or not yet.
+    ``list_asked``: the open cards that ask which of two amounts counts, both of which an account has on a day.
     """
 
     agreed: Sequence[AgreedBalance]
     balances: DayBalances
     timing: BankTiming
+    list_asked: ListAsked = lambda account, day: ()
 
     def expected_balance(self, agreed: AgreedBalance) -> Decimal:
         """What the books hold on the day if they still agree.
@@ -158,12 +163,17 @@ class AgreementCheck(Struct, eq=False):
         booked, expected = self.balances.balance_on(account, day), self.expected_balance(agreed)
         elsewhere = money.format_amount(agreed.amount - expected)
         due = f"; {elsewhere} of it waits or is booked on other days: {money.format_amount(expected)} without that"
+        asked = "".join(
+            f"Both amounts of a row are booked until its card is answered: cleared queue show {card}. "
+            for card in self.list_asked(account, day)
+        )
         return Violation(
             "reconciled",
             f"{account} {how} ({stated}{due if expected != agreed.amount else ''}); "
             f"the books have {money.format_amount(booked)} now",
-            f"Find what changed (cleared reconcile {account} --date {day} --balance {stated} --dry-run) and put it "
-            f"right, or withdraw it: cleared reconcile {account} --date {day} --withdraw REASON.",
+            f"{asked}{'Else find' if asked else 'Find'} what changed (cleared reconcile {account} --date {day} "
+            f"--balance {stated} --dry-run) and put it right, or withdraw it: cleared reconcile {account} --date {day} "
+            "--withdraw REASON.",
             Place(agreed.file),
         )
 
