@@ -15,6 +15,8 @@ from cleared.base.file_source import FileSource
 _NUMBER: Final = re.compile(r"[0-9]+$", re.ASCII)
 _WORD: Final = re.compile(r"[A-Za-z0-9]+(?:-[A-Za-z0-9]+)*", re.ASCII)
 """What may be an id in a text."""
+WORDS: Final = ("description", "text", "title")
+"""Under these keys a card has the words of a bank or of a person."""
 
 
 class WorkConflict(PolicyError):

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Final
+from collections.abc import Callable, Mapping
+from typing import Any, Final
 
 from cleared.base.clock import format_iso
 from cleared.base.errors import PolicyError
@@ -17,6 +17,7 @@ from cleared.changes.decisions.decision_context import UNDO_TRAILER, Decision, D
 from cleared.changes.decisions.shown_cards import expecting
 from cleared.changes.host import Host
 from cleared.changes.record_sources import CommittedSource
+from cleared.domains.renamed_records import WORDS, RenamedRecords
 from cleared.gate.file_kinds import CASES_DIR
 from cleared.gate.past_runs import parent_commit
 from cleared.gate.proposals.record_signing import Signer, sign_tests
@@ -30,6 +31,7 @@ from cleared.trust.approval_record import digest_of
 from cleared.trust.person_only import refuse_in_job
 from cleared.trust.verification import Approvals
 
+RENAMED: Final = "settled: what it asks about came back under another id"
 ABOUT = "About"
 """The trailer that names the records a decision was taken back of."""
 _MOST_PASSED: Final = 5
@@ -183,7 +185,20 @@ def _reopen_cards(
     """Open the decided cards again, under the records' new ids; settle cards that the decision opened."""
     context, reviews = decision_context.context, load_reviews().values()
     restored = {old: new for review in reviews for old, new in review.list_restored(context).items()}
+    naming, renamed = {kind for review in reviews for kind in review.card_kinds}, RenamedRecords()
+    for old, new in restored.items():
+        renamed.note(old, new)
     runs = set()
+
+    def reopen_card(card: Card, identity: str, details: Mapping[str, Any]) -> None:
+        record = restored.get(card.record_id or "", card.record_id)
+        now = format_iso(context.now)
+        context.cards.add_card(Card(identity, card.kind, card.title, now, card.run_id, record, card.agent, details))
+        result.cards.append(identity)
+
+    def rename_records(card: Card) -> Mapping[str, Any]:
+        return dict(renamed.rename_all(card.details, texts=WORDS)) if card.kind in naming else card.details
+
     for name in names:
         card = context.cards.committed_cards.get(name)
         if card is None:
@@ -199,21 +214,16 @@ def _reopen_cards(
         details = (
             reissue_question(committed_questions(decision_context), card, identity)
             if card.kind == QUESTION.name
-            else card.details
+            else rename_records(card)
         )
-        again = Card(
-            identity,
-            card.kind,
-            card.title,
-            format_iso(context.now),
-            card.run_id,
-            restored.get(card.record_id or "", card.record_id),
-            card.agent,
-            details,
-        )
-        context.cards.add_card(again)
-        result.cards.append(again.id)
+        reopen_card(card, identity, details)
     for card in context.cards.open_cards():
         follows = card.kind == QUESTION.name and card.details.get("run") in runs  # asked because of that answer
         if (card.run_id == decision_id or follows) and card.id not in result.cards:
             context.cards.resolve_card(card.id, format_iso(context.now), decision_context.by, TAKEN_BACK)
+    for card in context.cards.open_cards(*naming) if restored else ():  # that wait, and name what came back
+        details = rename_records(card)
+        is_told = card.id in context.cards.added or context.cards.find_doubt(card) is not None
+        if not is_told and (details != card.details or card.record_id in restored):
+            context.cards.resolve_card(card.id, format_iso(context.now), decision_context.by, RENAMED)
+            reopen_card(card, card_id(card.kind, card.id, "again", context.run_id), details)

@@ -120,6 +120,31 @@ def test_b24_who_says_that_it_is_a_transfer_has_decided_about_both_sides(ws: Wor
     ws.in_order()
 
 
+def test_the_card_of_a_transfer_names_what_an_undo_brought_back(ws: Workspace) -> None:
+    """Also where it waits all the while, and only one of its sides was decided."""
+    add_savings(ws)
+    ws.drop("a.csv", chase(("01/20/2025", "TO SAVINGS", "-500.00")))
+    ws.drop("savings/b.csv", chase(("01/22/2025", "FROM CHECKING", "500.00")))
+    ws.script(POST)
+
+    def ask() -> tuple[str, list[str]]:
+        [card] = [c for c in ws.cards() if c["kind"] == "transfer"]
+        entries, rows = card["details"]["entries"], [row["entry"] for row in card["details"]["rows"]]
+        standing = {e["entry_id"] for e in ws.entries() if e["status"] != "voided"}
+        assert rows == entries and standing >= set(entries), (entries, standing)
+        return str(card["id"]), list(entries)
+
+    for is_paired in (True, False):
+        card, entries = ask()
+        ws.ok("queue", *(("answer", card, "pair") if is_paired else ("correct", entries[0], "--account", "5070")))
+        ws.ok("queue", "undo")
+        assert ask()[1] != entries
+        ws.in_order()
+    ws.ok("queue", "answer", ask()[0], "pair")
+    assert len(ws.json("transfers")["pairs"]) == 1
+    ws.in_order()
+
+
 def test_a_transfer_that_is_decided_side_by_side_is_asked_no_more(ws: Workspace) -> None:
     add_savings(ws)
     ws.drop("a.csv", chase(("01/20/2025", "TO SAVINGS", "-500.00")))

@@ -39,7 +39,7 @@ from cleared.changes.sync.redone_approvals import RedoneApprovals, can_be_left_o
 from cleared.changes.sync.redone_tasks import join_task_file, list_added_tasks
 from cleared.changes.sync.unpushed_work import Step
 from cleared.domains.installed_domains import load_domains
-from cleared.domains.renamed_records import RenamedRecords, WorkConflict, group_renames
+from cleared.domains.renamed_records import WORDS, RenamedRecords, WorkConflict, group_renames
 from cleared.git import CommitHeader, Repository, Snapshot
 from cleared.git.commit_text import split_message
 from cleared.git.side_branch import write_commit
@@ -49,8 +49,6 @@ from cleared.trust.keys import KeyLocked
 
 RENAMED: Final = "Renamed"
 """The trailer that says which records of a commit had other ids before a sync."""
-_WORDS: Final = ("description", "text", "title")
-"""Under these keys a card has the words of a bank or of a person."""
 _NONE: Final = "none"
 """In the place of a card's id: others ask nothing about what it asked about."""
 
@@ -388,7 +386,7 @@ class WorkRedoing:
 
     def _rename(self, value: Any) -> Any:
         """Plain data with the ids in it as they are now."""
-        return self._cards.rename_all(self.renamed.rename_all(value, texts=_WORDS), texts=_WORDS)
+        return self._cards.rename_all(self.renamed.rename_all(value, texts=WORDS), texts=WORDS)
 
     def _rename_trailer(self, key: str, value: str) -> str:
         return " ".join(map(self._rename, value.split(" "))) if key in (UNDO_TRAILER, AGREEMENT_TRAILER) else value

@@ -176,6 +176,19 @@ def test_an_entry_that_an_undo_brings_back_has_its_receipt(posted: Workspace, pa
     posted.in_order()
 
 
+def test_a_card_about_a_receipt_names_the_entry_that_an_undo_brings_back(
+    posted: Workspace, paid: dict[str, Any]
+) -> None:
+    drop_receipt(posted, "scan.txt", DEPOT.replace(b"01/19/2025", paid["date"].encode()))
+    posted.ok("receipt", "add")
+    posted.ok("queue", "correct", paid["entry_id"], "--account", "5070")
+    posted.ok("queue", "undo")
+    [again] = [e["entry_id"] for e in posted.entries() if e["amount"] == "45.10" and e["status"] != "voided"]
+    posted.ok("queue", "answer", receipt_cards(posted)[0]["id"], "link")
+    assert posted.json("receipt", "list")["receipts"][0]["entries"] == [again]
+    posted.in_order()
+
+
 def free_number(ws: Workspace, file: Path, *words: str) -> str:
     """An entry that has the receipt, and that git takes back: its number."""
     entry = str(ws.json("journal", "add", *words)["entry_id"])
