@@ -89,6 +89,11 @@ def new_lines(before: Sequence[Snapshot], after: Snapshot) -> list[bytes]:
     return lines
 
 
+def keeps_lines(head: Snapshot, before: Sequence[Snapshot], after: Snapshot) -> bool:
+    """Whether git has left at ``head`` an attestation that is new in ``after``."""
+    return any(has_line(head, line) for line in new_lines(before, after))
+
+
 def parse_attestation(line: bytes) -> Attestation | None:
     """The attestation in a line; ``None`` where its signature is not valid, or it is spelled otherwise.
 

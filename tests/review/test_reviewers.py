@@ -584,6 +584,19 @@ def test_for_what_takes_two_two_answer(people: People) -> None:
     refused(people("ben", "accept", made, "--reason", "again"), 3, "came from a run or a decision")
 
 
+def test_an_answer_that_git_took_back_is_none(people: People) -> None:
+    ws = people.ws
+    made = forge(ws, confirmed(ws, INVOICE), FALSE)
+    for name in ("ana", "ben"):
+        people.ok(name, "accept", made, "--reason", "it is right")
+    assert damage(ws) == []
+    ws.git("revert", "--no-edit", "HEAD")
+    people.ok("ana", "accept", ws.head(), "--reason", "ben was not asked")
+    assert any("which takes two reviewers" in each for each in damage(ws))
+    people.ok("ben", "accept", made, "--reason", "now he was")
+    assert damage(ws) == []
+
+
 def test_clones_that_are_merged_are_in_order(people: People, tmp_path: Path) -> None:
     """Each decided on their own machine; the one merges what the other pushed."""
     ws = people.ws

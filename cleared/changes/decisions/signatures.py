@@ -16,6 +16,7 @@ from cleared.base.effects import Effect
 from cleared.base.errors import WorkspaceError
 from cleared.cards import queue_files
 from cleared.cards.kinds import QUESTION, kind_named
+from cleared.changes.attestation_lines import keeps_lines
 from cleared.changes.host import Host
 from cleared.changes.record_sources import CommittedSource
 from cleared.domains.installed_domains import ManagedFiles
@@ -101,7 +102,8 @@ def find_unauthorized_commits(host: Host, repo: Repository) -> list[tuple[str, V
 
     What one reviewer could have decided, one can answer for; for the rest it takes two.
     """
-    approvals = Approvals(CommittedSource(Snapshot(repo, repo.read_head())), host.root, {})
+    head = Snapshot(repo, repo.read_head())
+    approvals = Approvals(CommittedSource(head), host.root, {})
     firsts = _find_first_rules(approvals, repo)
     if not firsts:
         return []
@@ -124,7 +126,9 @@ def find_unauthorized_commits(host: Host, repo: Repository) -> list[tuple[str, V
                 "", needs_two=[_make_violation(commit, f"it cannot be judged: {error}", _REMEDY_FOR_TWO)]
             )
         cases.append((commit.id, case))
-        for accepted in commit.trailers.get(ACCEPTS_TRAILER, "").split("\n") if case.key else ():
+        named = commit.trailers.get(ACCEPTS_TRAILER, "") if case.key else ""
+        before = [Snapshot(repo, parent) for parent in read_parents(repo, commit.id)] if named else []
+        for accepted in named.split("\n") if named and keeps_lines(head, before, Snapshot(repo, commit.id)) else ():
             answers.setdefault(accepted, set()).add(case.person)
     two = min(2, len(judge.rules.people))
     books = approvals.identity
