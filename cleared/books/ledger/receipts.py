@@ -27,7 +27,10 @@ from cleared.domains.record_audit import Violation
 
 FOLDER: Final = "receipts"
 INBOX: Final = f"{FOLDER}/inbox"
-HEADER: Final = ("sha256", "entry_id", "state", "file", "name", "bytes", "amounts", "days", "by", "at", "posting")
+COLUMNS: Final = ("sha256", "entry_id", "state", "file", "name", "bytes", "amounts", "days", "by", "at")
+OPTIONAL: Final = ("posting",)
+"""Not in files of earlier versions: there a link is to whatever has the number."""
+HEADER: Final = (*COLUMNS, *OPTIONAL)
 KEPT, LINKED, UNLINKED, REMOVED = "kept", "linked", "unlinked", "removed"
 _STATES: Final = frozenset({KEPT, LINKED, UNLINKED, REMOVED})
 _SHA256: Final = re.compile(r"[0-9a-f]{64}", re.ASCII)
@@ -55,7 +58,8 @@ class Receipt(Struct, frozen=True):
 
     def proves(self, entry: Entry) -> bool:
         """Whether it was given to this entry, and not to another one that had its number."""
-        return entry.entry_id in self.links and self.links[entry.entry_id] == entry.digest_posting()
+        posting = self.links.get(entry.entry_id)
+        return posting == "" or (posting is not None and posting == entry.digest_posting())
 
     def list_proved(self, find_entry: FindEntry) -> list[Entry]:
         """The entries that it was given to, as far as they are there."""
@@ -95,7 +99,7 @@ def parse_receipts(data: bytes | None, file: str) -> dict[str, Receipt]:
     receipts: dict[str, Receipt] = {}
     links: dict[str, dict[str, str]] = {}
     try:
-        for line, row in read_records(data, HEADER) if data is not None else ():
+        for line, row in read_records(data, COLUMNS, optional=OPTIONAL) if data is not None else ():
             receipt, state, entry_id, posting = _parse_row(row, file, line)
             if state == REMOVED:
                 receipts.pop(receipt.sha256, None)
@@ -130,8 +134,10 @@ def _damage_error(file: str, line: int, message: str) -> WorkspaceError:
 
 
 def append_receipt_rows(data: bytes | None, rows: Iterable[str]) -> bytes:
-    """The file with these rows at its end."""
-    return (data if data is not None else format_record(HEADER).encode()) + "".join(rows).encode()
+    """The file with these rows at its end; one of an earlier version has a column less."""
+    data = data if data is not None else format_record(HEADER).encode()
+    is_older = data.startswith(format_record(COLUMNS).encode())
+    return data + "".join(f"{row.rpartition(',')[0]}\n" if is_older else row for row in rows).encode()
 
 
 def find_receipt(receipts: Mapping[str, Receipt], text: str) -> Receipt:

@@ -224,6 +224,20 @@ def test_who_gets_a_number_gets_no_receipt_of_another(posted: Workspace, tmp_pat
     posted.in_order()
 
 
+def test_the_record_of_an_earlier_version_is_carried_on(
+    posted: Workspace, paid: dict[str, Any], tmp_path: Path
+) -> None:
+    """Its rows do not say which entry of a number they mean."""
+    path = "books/bank/receipts.csv"
+    (tmp_path / "scan.txt").write_bytes(DEPOT)
+    posted.ok("receipt", "add", str(tmp_path / "scan.txt"), "--entry", paid["entry_id"])
+    posted.put(path, "".join(f"{row.rpartition(',')[0]}\n" for row in posted.read(path).splitlines()))
+    posted.ok("accept", posted.commit(path), "--reason", "as it was")
+    posted.ok("receipt", "link", "scan.txt", "2025-01-001")
+    assert posted.json("receipt", "list")["receipts"][0]["entries"] == [paid["entry_id"], "2025-01-001"]
+    posted.in_order()
+
+
 def test_an_entry_that_a_merge_brings_under_a_freed_number_gets_no_receipt(posted: Workspace, tmp_path: Path) -> None:
     """Nor on the other side, once both have the same history."""
     ws, other, _ = follow(posted, tmp_path)
