@@ -57,7 +57,6 @@ class OtherLine(NamedTuple):
 class JudgedMonth(Struct):
     """What a check of all months needs of one."""
 
-    """Its journal has the entries from 1 to this."""
     accounts: list[int] = []
     """Those that its entries use."""
     chained: list[ChainEntry] = []
