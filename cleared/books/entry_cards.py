@@ -7,13 +7,11 @@ is void: it decides nothing.
 
 from __future__ import annotations
 
-import hashlib
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence, Set
 from typing import Final
 
 from cleared.base.clock import check_deadline, format_iso
-from cleared.base.money import format_amount
 from cleared.books.card_kinds import ENTRY, RECEIPT, TRANSFER
 from cleared.books.ledger.entry import Entry
 from cleared.cards.card import Card, card_id
@@ -72,8 +70,7 @@ def list_unasked(waiting: Iterable[Entry], open_cards: Iterable[Card]) -> list[E
 def mark_postings(entries: Sequence[Entry]) -> list[str]:
     """What tells entries from others of their numbers: what never changes of them, but for the day, which is another
     one where an undo brings an entry back."""
-    said = ((e.description, e.reference, *((x.account_id, format_amount(x.amount)) for x in e.legs)) for e in entries)
-    return [hashlib.sha256(repr(each).encode("utf-8", "surrogatepass")).hexdigest()[:16] for each in said]
+    return [entry.digest_posting(with_day=False) for entry in entries]
 
 
 def list_asked(card: Card) -> list[str]:

@@ -133,11 +133,12 @@ class Entry(NamedTuple):
         nothing, for git may have taken the entry back, and then its number is given again."""
         return other is not None and all(getattr(self, name) == getattr(other, name) for name in _LASTING)
 
-    def digest_posting(self) -> str:
+    def digest_posting(self, *, with_day: bool = True) -> str:
         """What tells it from others that have its number, or had it: the same that ``is_same_posting`` compares, but
-        for numbers, as a sync may give others."""
+        for numbers, as a sync may give others. ``with_day``: also from what is the same on another day."""
         legs = [(leg.account_id, str(leg.amount.normalize())) for leg in self.legs]
-        said = (self.date.isoformat(), ABOUT.sub(r"\g<act>: ", self.description, count=1), self.reference, *legs)
+        day, words = self.date.isoformat() if with_day else "", ABOUT.sub(r"\g<act>: ", self.description, count=1)
+        said = (day, words, self.reference, *legs)
         return hashlib.sha256(repr(said).encode("utf-8", "surrogatepass")).hexdigest()[:16]
 
     def to_csv(self, places: int) -> str:
