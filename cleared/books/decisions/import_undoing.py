@@ -21,6 +21,7 @@ from cleared.books.decisions import book_subjects
 from cleared.books.decisions.reconciling import take_back_balances
 from cleared.books.decisions.transfer_pairing import settle_decided_transfers
 from cleared.books.import_cards import settle_gone_imports
+from cleared.books.importing.file_cards import list_overlap_ids
 from cleared.books.ledger.agreed_balances import AGREED, LAPSED, AgreedBalance
 from cleared.books.ledger.bank_lines import (
     COUNTS_INSTEAD,
@@ -37,7 +38,6 @@ from cleared.books.ledger.staged_journal import Books
 from cleared.books.ledger.voided_lines import unmatch_entries
 from cleared.books.line_cards import stage_line_card
 from cleared.books.staged_books import books_of, open_books
-from cleared.cards.kinds import DUPLICATE_FILE
 from cleared.changes.audit.commit_origins import CommitOrigins
 from cleared.changes.decisions.decision_context import Decision, DecisionContext, commit_decision, require_commit
 from cleared.changes.decisions.signatures import read_parents
@@ -334,14 +334,13 @@ class ImportUndoing:
         return [pair for entry in ordered for pair in void_with_corrections(books, entry, why)]
 
     def _settle_cards(self, lines: set[str], entries: set[str]) -> None:
-        accounts = {account for _, account in self.sources}
         at, by = format_iso(self.context.now), self.decision_context.by
+        files = {each for record in self.records for each in list_overlap_ids(record)}
         for card in self.context.cards.open_cards():
-            about_file = card.kind == DUPLICATE_FILE.name and card.run_id in self.runs
             if (
                 (card.kind == ENTRY.name and card.record_id in entries)
                 or (card.kind == LINE.name and card.details.get("line") in lines)
-                or (about_file and card.details.get("account", "") in {"", *accounts})
+                or (card.id in files and card.run_id in self.runs)
             ):
                 self.context.cards.resolve_card(card.id, at, by, "the import was undone")
         settle_decided_transfers(self.decision_context, entries)

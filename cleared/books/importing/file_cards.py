@@ -20,6 +20,7 @@ from cleared.books.ledger.bank_lines import COUNTS_INSTEAD, BankLine, normalise_
 from cleared.books.ledger.bank_row import BankRow
 from cleared.books.ledger.import_records import ImportRecord
 from cleared.books.ledger.staged_bank_lines import BankBook
+from cleared.cards.card import card_id
 from cleared.cards.kinds import DUPLICATE_FILE
 
 StageCard = Callable[..., Any]
@@ -72,6 +73,12 @@ def stage_overlap(file: ImportFile, before: list[ImportRecord], bank: BankBook, 
         rows=rows,
         omitted=len(file.duplicates),
     )
+
+
+def list_overlap_ids(record: ImportRecord) -> list[str]:
+    """Those that a card of ``stage_overlap`` about an imported file has: of a file of one account, or of several."""
+    names = (record.name, f"{record.name}/{record.account}")
+    return [card_id(DUPLICATE_FILE.name, record.file_sha256, name) for name in names]
 
 
 def _list_unsure_days(file: ImportFile, bank: BankBook) -> set[date]:

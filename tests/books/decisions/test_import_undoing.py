@@ -249,3 +249,16 @@ def test_an_entry_that_got_the_number_since_stays(ws: Workspace) -> None:
     assert done["entries"] == [f"2025-01-00{number}" for number in range(1, 5)]
     assert trial_balance(ws) == {1590: "-10.00", 5220: "10.00"}
     ws.in_order()
+
+
+def test_what_another_file_of_the_run_asks_about_stays_asked(ws: Workspace) -> None:
+    rows = [("01/02/2025", "AWS EMEA", "-4.00", ""), ("01/03/2025", "RENT", "-900.00", "")]
+    import_file(ws, "january.csv", chase(*rows))
+    for name, row in zip(("one.csv", "other.csv"), rows, strict=True):
+        ws.drop(name, chase(row, ("01/09/2025", f"OF {name}", "-1.00", "")))
+    ws.run("ingest")
+    asked = {card["details"]["file"]: card["id"] for card in ws.cards() if card["kind"] == "duplicate_file"}
+    assert len(asked) == 2
+    ws.ok("import", "undo", "one.csv", "--reason", "a test")
+    (left,) = [card for card in ws.cards() if card["kind"] == "duplicate_file"]
+    assert "other" in left["title"] and left["id"] in asked.values()

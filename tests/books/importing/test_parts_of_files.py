@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 from harness import Workspace, chase, refused
+from msgspec.structs import replace
 
 from cleared.sandbox.effective_limits import BYTES_A_SECOND, add_reading_time
 from cleared.sandbox.header import Header
