@@ -6,6 +6,7 @@ Pushes are plain: what somebody else has pushed meanwhile is never overwritten.
 from __future__ import annotations
 
 import hashlib
+import time
 from typing import Final
 
 from msgspec import Struct
@@ -18,7 +19,8 @@ from cleared.git.side_branch import write_rootless_commit
 _THEIRS: Final = "refs/cleared/sync/of/"
 """What was fetched last, of each other repository. Refs of our own, as the user's settings say where git keeps them
 otherwise."""
-_TRIES: Final = 3
+_PAUSES: Final = (0, 0.1, 0.5)
+"""Seconds before each try, as others hold a lock for a moment."""
 _NOT_REFUSED: Final = "(atomic transaction failed)"
 """What is said of a branch to which alone the push could have been made."""
 _LOCKED: Final = (b"[remote rejected] (failed to update ref)", b"cannot lock ref")
@@ -70,7 +72,8 @@ def fetch_branch(repo: Repository, branch: RemoteBranch) -> str | None:
 
     Raises ``WorkspaceError`` where the other repository cannot be read.
     """
-    for _ in range(_TRIES):
+    for pause in _PAUSES:
+        time.sleep(pause)
         code, _, err = repo.git.run_remote("fetch", "--", branch.remote, f"+refs/heads/{branch.name}:{branch.fetched}")
         if b"cannot lock ref" not in err:  # another fetch has just moved it
             break
@@ -91,7 +94,8 @@ def push_commit(repo: Repository, branch: RemoteBranch, commit: str) -> bool:
 
     Raises ``WorkspaceError`` where it is refused for another reason.
     """
-    for _ in range(_TRIES):
+    for pause in _PAUSES:
+        time.sleep(pause)
         code, out, err = repo.git.run_remote("push", "--", branch.remote, f"{commit}:refs/heads/{branch.name}")
         if code == 0:
             return True
