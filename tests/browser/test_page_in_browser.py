@@ -292,6 +292,22 @@ def test_a_page_says_that_the_server_was_not_reached(visit: Visit, device: dict[
     expect(page.get_by_text("to decide")).to_be_visible()
 
 
+def test_a_file_that_is_handed_in_goes_past_the_worker(visit: Visit, tmp_path: Path) -> None:
+    """It answers for pages that cannot be had; what is sent is sent once, by the browser."""
+    file = tmp_path / "february.csv"
+    file.write_text(FEBRUARY)
+    page = visit.open()
+    eventually(lambda: page.evaluate("navigator.serviceWorker.controller !== null"))
+    with page.expect_response(lambda response: response.request.is_navigation_request()) as asked:
+        visit.go(page, "/")
+    assert asked.value.from_service_worker
+    page.set_input_files("#files", file)
+    with page.expect_response(lambda response: response.request.method == "POST") as sent:
+        page.get_by_role("button", name="Hand in and import").click()
+    assert not sent.value.from_service_worker
+    expect(find_message(page, "february.csv")).to_be_visible()
+
+
 def test_a_page_whose_session_has_ended_leads_to_signing_in(visit: Visit) -> None:
     """As when the server was killed and started again: no page goes on saying that something is at work."""
     page = visit.open(service_workers="block")

@@ -11,7 +11,8 @@ once it answers.</p><p><a href="">Try again</a></p></html>`;
 self.addEventListener("install", () => self.skipWaiting());
 self.addEventListener("activate", (event) => event.waitUntil(self.clients.claim()));
 self.addEventListener("fetch", (event) => {
-  if (event.request.mode !== "navigate") return;
+  // What is sent, such as a file, is left to the browser: passed on from here it would be sent from a copy.
+  if (event.request.mode !== "navigate" || event.request.method !== "GET") return;
   const headers = {"Content-Type": "text/html; charset=utf-8",
     "Content-Security-Policy": "default-src 'none'; style-src 'unsafe-inline'"};
   event.respondWith(fetch(event.request).catch(() => new Response(OFFLINE, {status: 503, headers})));
