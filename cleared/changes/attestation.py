@@ -134,7 +134,7 @@ def _workspace_to_name(host: Host, snapshot: Snapshot) -> str:
 
 def load_approvals(host: Host, snapshot: Snapshot) -> Approvals:
     """The records of a commit, judged by what this user trusts; without the versions that came with the program."""
-    return Approvals(CommittedSource(snapshot), host.root, {})
+    return Approvals(CommittedSource(snapshot), host.root)
 
 
 def attest_commit(

@@ -28,7 +28,7 @@ def find_definition_doubt(host: Host, source: FileSource, path: str, *, was: boo
         return f"nobody has approved {path}"
     if record.digest != (digest_of(data) if data is not None else ""):
         return f"{path} is not as {record.by} approved it on {record.at[:10]}"
-    approvals = Approvals(source, host.root, {})
+    approvals = Approvals(source, host.root)
     if was:
         doubt = "" if approvals.may_have_approved(record) else "it does not count here"
     else:

@@ -18,7 +18,7 @@ from cleared.base.clock import format_iso
 from cleared.base.errors import ClearedError, Place, UsageError
 from cleared.base.json_values import to_json
 from cleared.base.short_text import join_words
-from cleared.changes.attestation import ORIGIN_TRAILERS
+from cleared.changes.attestation import ORIGIN_TRAILERS, load_approvals
 from cleared.changes.audit.git_reverts import find_git_revert
 from cleared.changes.decisions.decision_context import UNDO_TRAILER
 from cleared.changes.decisions.passkey_signatures import find_passkey_signer
@@ -146,7 +146,8 @@ def _run_origin(host: Host, repo: Repository, commit: history.CommitInfo, maker:
     data = snapshot.read_file(path)
     approval: dict[str, Any] | None = None
     if data is not None:
-        standing = Approvals(CommittedSource(snapshot), host.root, {}, _read_trust_of_then).verify_version(path, data)
+        source = CommittedSource(snapshot)
+        standing = Approvals(source, host.root, read_trust=_read_trust_of_then).verify_version(path, data)
         record = standing.record
         approval = {
             "state": standing.state,
@@ -347,5 +348,5 @@ def _list_changes(
 
 
 def _find_signer(host: Host, repo: Repository, commit: str) -> str:
-    approvals = Approvals(CommittedSource(Snapshot(repo, repo.read_head())), host.root, {})
+    approvals = load_approvals(host, Snapshot(repo, repo.read_head()))
     return find_signing_reviewer(approvals, repo, commit) or find_passkey_signer(host, repo, commit)

@@ -11,12 +11,12 @@ from cleared.base.short_text import list_lines
 from cleared.cards.card import Card, card_id
 from cleared.cards.kinds import QUESTION
 from cleared.changes import commit_messages
+from cleared.changes.attestation import load_approvals
 from cleared.changes.consumed_events import has_committed
 from cleared.changes.decisions.authorization import AGREES_TRAILER, SecondNeeded
 from cleared.changes.decisions.decision_context import UNDO_TRAILER, Decision, DecisionContext, commit_decision
 from cleared.changes.decisions.shown_cards import expecting
 from cleared.changes.host import Host
-from cleared.changes.record_sources import CommittedSource
 from cleared.domains.renamed_records import WORDS, RenamedRecords
 from cleared.gate.file_kinds import CASES_DIR
 from cleared.gate.past_runs import parent_commit
@@ -29,7 +29,6 @@ from cleared.review.record_review import TAKEN_BACK, DecisionResult, UndoCase, l
 from cleared.runs.suspended_runs import reissue_question
 from cleared.trust.approval_record import digest_of
 from cleared.trust.person_only import refuse_in_job
-from cleared.trust.verification import Approvals
 
 RENAMED: Final = "settled: what it asks about came back under another id"
 ABOUT = "About"
@@ -159,7 +158,7 @@ def _restore_tests(
     }
     if not texts:
         return {}
-    approvals = Approvals(CommittedSource(decision_context.snapshot), host.root, {})
+    approvals = load_approvals(host, decision_context.snapshot)
     signer = Signer(host, approvals, decision_context)
     sign_tests(signer, texts)
     return signer.files

@@ -120,7 +120,7 @@ def settings_in_force(root: Path, config: Config, fault: ConfigError | None = No
 
 
 def _find_in_force(root: Path, config: Config) -> SettingsInForce:
-    approvals = Approvals(_WorkingFiles(root), root, {})
+    approvals = Approvals(_WorkingFiles(root), root)
     wanted = protected_settings_of(config)
     approved, problem = _read_approved(approvals, wanted)
     if problem is None and approved is not None:

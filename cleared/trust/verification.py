@@ -59,7 +59,7 @@ class Approvals(Struct, eq=False):
 
     source: FileSource
     root: Path
-    starters: Mapping[str, bytes]
+    starters: Mapping[str, bytes] = {}
     """Path → the version that these books had, or would have, before anything was approved."""
     read_trust: Callable[[str], trust_store.Trust] = trust_store.load_trust
     """What this user trusts of the books with this id."""

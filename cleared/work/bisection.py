@@ -19,6 +19,7 @@ from msgspec.structs import asdict
 from cleared.base.errors import PolicyError, UsageError
 from cleared.base.safe_files import write_atomic
 from cleared.base.temporary_folders import open_temporary_folder
+from cleared.changes.attestation import load_approvals
 from cleared.changes.audit.commit_origins import CommitOrigins
 from cleared.changes.host import Host
 from cleared.changes.line_worth import COUNTING
@@ -30,7 +31,6 @@ from cleared.git.history_copy import check_out_again, copy_history
 from cleared.processes.fences import Fence, make_fence, require_walls
 from cleared.processes.program import Program, end_at, run_program
 from cleared.trust.approval_record import digest_of, record_path, try_parse_record
-from cleared.trust.verification import Approvals
 from cleared.work.loop.job_confinement import list_closed, python_rules
 
 RECORDS: Final = "check"
@@ -155,14 +155,15 @@ def _find_commit(host: Host, text: str) -> str:
 
 
 def _describe(host: Host, repo: Repository, commit: history.CommitInfo, says: str) -> Bisected:
-    source = CommittedSource(Snapshot(repo, commit.id))
+    approvals = load_approvals(host, Snapshot(repo, commit.id))
+    source = approvals.source
     script = commit.trailers.get("Script", "")
     path = script.partition("@")[0]
     text = source.read(path)
     record = try_parse_record(source.read(record_path(path, digest_of(text)))) if text is not None else None
     approval = "none: it came with the program, or nobody approved it"
     if record is not None and record.kind == "script":
-        counts = Approvals(source, host.root, {}).may_have_approved(record)
+        counts = approvals.may_have_approved(record)
         approval = f"{record.proposal} by {record.by} at {record.at}" + ("" if counts else ", who does not count here")
     origins = CommitOrigins(host, repo, Snapshot(repo, repo.read_head()))
     attested = origins.judge_alone(history.read_commit(host.root, commit.id)) in COUNTING

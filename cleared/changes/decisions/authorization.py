@@ -15,7 +15,6 @@ from cleared.cards.card import Card, card_id
 from cleared.cards.kinds import AGREEMENT
 from cleared.changes.attestation import load_approvals
 from cleared.changes.host import Host
-from cleared.changes.record_sources import CommittedSource
 from cleared.git import Snapshot
 from cleared.git.commit_text import format_message, parse_trailers
 from cleared.primitives.context import Context
@@ -35,7 +34,7 @@ from cleared.trust.reviewers import (
     sign_agreement,
 )
 from cleared.trust.tickets import sign_answer
-from cleared.trust.verification import TRUST_DOUBTS, Approvals
+from cleared.trust.verification import TRUST_DOUBTS
 from cleared.trust.workspace_pin import WorkspaceIdentity
 
 AGREES_TRAILER: Final = "Agrees"
@@ -224,7 +223,7 @@ class Authorization(Struct, eq=False):
         ticket = card.details.get("ticket")
         if ticket is None:
             return {}
-        approvals = Approvals(CommittedSource(self.snapshot), self.host.root, {})
+        approvals = load_approvals(self.host, self.snapshot)
         approvals.identity.must_be_pinned()
         key = self.reviewer_key if self.by_person and self.rules.is_restricted else run_key(self.host.root, create=True)
         assert key is not None

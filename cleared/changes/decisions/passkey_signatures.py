@@ -9,7 +9,6 @@ from cleared.base.errors import WorkspaceError
 from cleared.changes.attestation import load_approvals
 from cleared.changes.decisions.signatures import find_signing_key, read_parents
 from cleared.changes.host import Host
-from cleared.changes.record_sources import CommittedSource
 from cleared.domains.record_audit import Violation
 from cleared.git import Repository, Snapshot, history
 from cleared.git.history import CommitInfo
@@ -48,7 +47,7 @@ def find_passkey_signer(host: Host, repo: Repository, commit_id: str) -> str:
     """Whose passkey has signed a decision's commit, by the record of it; empty where none has, or it does not count."""
     commit = history.read_commit(host.root, commit_id)
     key = commit.trailers.get(KEY, "")
-    approvals = Approvals(CommittedSource(Snapshot(repo, repo.read_head())), host.root, {})
+    approvals = load_approvals(host, Snapshot(repo, repo.read_head()))
     if not is_passkey(key) or _find_problem(repo, approvals, commit, key):
         return ""
     try:

@@ -16,6 +16,7 @@ from cleared.base.effects import Effect
 from cleared.base.errors import WorkspaceError
 from cleared.cards import queue_files
 from cleared.cards.kinds import QUESTION, kind_named
+from cleared.changes.attestation import load_approvals
 from cleared.changes.attestation_lines import keeps_lines
 from cleared.changes.host import Host
 from cleared.changes.record_sources import CommittedSource
@@ -93,7 +94,7 @@ def read_parents(repo: Repository, commit: str) -> list[str]:
 
 def had_reviewers(host: Host, repo: Repository, since: str | None = None) -> bool:
     """Whether somebody was ever named to decide. ``since``: a commit up to which nobody was."""
-    approvals = Approvals(CommittedSource(Snapshot(repo, repo.read_head())), host.root, {})
+    approvals = load_approvals(host, Snapshot(repo, repo.read_head()))
     return bool(_find_first_rules(approvals, repo, since))
 
 
@@ -103,7 +104,7 @@ def find_unauthorized_commits(host: Host, repo: Repository) -> list[tuple[str, V
     What one reviewer could have decided, one can answer for; for the rest it takes two.
     """
     head = Snapshot(repo, repo.read_head())
-    approvals = Approvals(CommittedSource(head), host.root, {})
+    approvals = load_approvals(host, head)
     firsts = _find_first_rules(approvals, repo)
     if not firsts:
         return []

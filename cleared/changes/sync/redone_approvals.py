@@ -12,6 +12,7 @@ from typing import Any, Final
 
 from cleared.base.errors import PolicyError, UsageError
 from cleared.base.file_source import FileSource
+from cleared.changes.attestation import load_approvals
 from cleared.changes.host import Host
 from cleared.changes.record_sources import CommittedSource
 from cleared.changes.sync.unpushed_work import Step
@@ -27,7 +28,7 @@ from cleared.trust.approval_record import (
     quarantine_path,
     try_parse_record,
 )
-from cleared.trust.verification import OLDER, Approvals
+from cleared.trust.verification import OLDER
 
 _FORBIDDING: Final = ("quarantine", "disabled")
 """Kinds that take no signature: they let nothing run."""
@@ -53,8 +54,8 @@ class RedoneApprovals:
         self._host = host
         self._before, self._after, self._now = (CommittedSource(each) for each in (step.before, step.after, snapshot))
         self._paths = [path for path in step.after.list_changes(step.before) if is_approval(path)]
-        self._approvals = Approvals(self._now, host.root, {})
-        self._can_sign = Approvals(self._after, host.root, {})
+        self._approvals = load_approvals(host, snapshot)
+        self._can_sign = load_approvals(host, step.after)
 
     def join_file(self, path: str) -> Mapping[str, bytes | None]:
         """What becomes of one file of the approvals; nothing where that of others stands.

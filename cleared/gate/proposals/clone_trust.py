@@ -14,11 +14,10 @@ from cleared.base.short_text import shorten_line
 from cleared.cards.card import Card
 from cleared.cards.kinds import QUESTION
 from cleared.cards.queue_files import load_cards
-from cleared.changes.attestation import summarize_signed
+from cleared.changes.attestation import load_approvals, summarize_signed
 from cleared.changes.committed_cards import read_cards
 from cleared.changes.decisions.shown_cards import digest_shown, require_shown
 from cleared.changes.host import Host
-from cleared.changes.record_sources import CommittedSource
 from cleared.git import Repository, Snapshot
 from cleared.git.shared_history import has_commit_of, identifying_commits
 from cleared.runs.question_tickets import Questions
@@ -27,7 +26,7 @@ from cleared.trust.approval_record import FOLDER, QUARANTINED, ApprovalRecord, t
 from cleared.trust.checkpoint import begin_checkpoint
 from cleared.trust.keys import unlock_own_key
 from cleared.trust.person_only import refuse_in_job
-from cleared.trust.verification import BY_BOOKKEEPER, Approvals
+from cleared.trust.verification import BY_BOOKKEEPER
 from cleared.trust.workspace_pin import WorkspaceIdentity, pin_clone, pins_of_workspace
 
 _MAX_SUBJECT: Final = 60
@@ -63,7 +62,7 @@ class Signatory(Struct):
 def read_identity(host: Host) -> WorkspaceIdentity:
     """Which books this clone holds, or says that it holds."""
     with host.open_for_reading() as repo:
-        return Approvals(CommittedSource(Snapshot(repo, repo.read_head())), host.root, {}).identity
+        return load_approvals(host, Snapshot(repo, repo.read_head())).identity
 
 
 def list_signatories(host: Host) -> list[Signatory]:
@@ -71,7 +70,7 @@ def list_signatories(host: Host) -> list[Signatory]:
     genuine signatures; people before machines, oldest first."""
     with host.open_for_reading() as repo:
         snapshot = Snapshot(repo, repo.read_head())
-        approvals = Approvals(CommittedSource(snapshot), host.root, {})
+        approvals = load_approvals(host, snapshot)
         workspace, pinned = approvals.workspace, approvals.identity.pinned
         signatories: dict[str, Signatory] = {}
         for record in _approval_records(approvals.source):
@@ -135,7 +134,7 @@ def trust_signatories(host: Host, *, same_books: bool = False, keys: Sequence[st
     require_shown(SHOWN, "who signed here", digest_signatories(read_identity(host), signatories), "cleared trust")
     unlock_own_key(host.root)  # whoever trusts a key decides whose approvals count
     with host.open_for_reading() as repo:
-        identity = Approvals(CommittedSource(Snapshot(repo, repo.read_head())), host.root, {}).identity
+        identity = load_approvals(host, Snapshot(repo, repo.read_head())).identity
         doubt = identity.problem if not identity.used_elsewhere else None
         workspace = identity.claimed if doubt is not None and same_books else identity.id
         if doubt is not None and not (same_books and trust_store.is_workspace_id(workspace)):

@@ -8,6 +8,7 @@ from cleared.base.errors import Place, UsageError, WorkspaceError
 from cleared.base.safe_files import read_stable
 from cleared.base.safe_names import resolve_inside
 from cleared.changes import commit_messages
+from cleared.changes.attestation import load_approvals
 from cleared.changes.decisions.decision_context import Decision, DecisionContext, commit_decision
 from cleared.changes.decisions.shown_cards import require_shown
 from cleared.changes.definitions import find_definition_doubt, list_definitions
@@ -26,7 +27,6 @@ from cleared.trust.approval_record import (
     try_parse_record,
 )
 from cleared.trust.person_only import refuse_in_job
-from cleared.trust.verification import Approvals
 
 _MAX_BYTES = 1 << 20
 
@@ -67,16 +67,17 @@ def approve_definition(host: Host, path: str) -> str | None:
     signed: list[ApprovalRecord] = []
 
     def stage_approval(decision_context: DecisionContext) -> Decision | None:
-        source = CommittedSource(decision_context.snapshot)
+        approvals = load_approvals(host, decision_context.snapshot)
+        source = approvals.source
         waiting = _read_waiting(host, decision_context.snapshot, path)
         committed = source.read(path)
         if waiting.after == committed and not find_definition_doubt(host, source, path):
-            record = Approvals(source, host.root, {}).read_record(definition_record_path(path))
+            record = approvals.read_record(definition_record_path(path))
             if record is not None:  # a command that was killed after its commit may not have come to this
                 signed.append(record)
             return None
         require_shown(path, path, waiting.digest, f"cleared definition approve {path}")
-        signer = Signer(host, Approvals(source, host.root, {}), decision_context)
+        signer = Signer(host, approvals, decision_context)
         earlier = try_parse_record(source.read(definition_record_path(path)))
         signed.append(
             signer.sign(
@@ -122,11 +123,11 @@ def _read_waiting(host: Host, snapshot: Snapshot, path: str) -> WaitingDefinitio
 
 def _find_approved_text(host: Host, snapshot: Snapshot, path: str) -> bytes | None:
     """The text that counts: of the last commit, else the one before that the record names, from history."""
-    source = CommittedSource(snapshot)
-    record = Approvals(source, host.root, {}).read_record(definition_record_path(path))
+    approvals = load_approvals(host, snapshot)
+    record = approvals.read_record(definition_record_path(path))
     if record is None or record.kind != "definition" or record.path != path or not record.digest:
         return None
-    data = source.read(path)
+    data = approvals.source.read(path)
     if data is not None and digest_of(data) == record.digest:
         return data
     for commit in history.commits_touching(host.root, [path]):

@@ -8,11 +8,11 @@ from msgspec import Struct
 
 from cleared.base.errors import PolicyError, UsageError
 from cleared.changes import commit_messages
+from cleared.changes.attestation import load_approvals
 from cleared.changes.decisions.decision_context import Decision, DecisionContext, commit_decision, undo_unless_decided
 from cleared.changes.decisions.shown_cards import digest_shown, require_shown
 from cleared.changes.host import Host
 from cleared.changes.noticed_history import notice_withdrawals
-from cleared.changes.record_sources import CommittedSource
 from cleared.gate.proposals.record_signing import Signer
 from cleared.git import Snapshot
 from cleared.runs.approved_scripts import Scripts
@@ -28,7 +28,6 @@ from cleared.trust.passkey_records import (
     passkey_path,
 )
 from cleared.trust.person_only import refuse_in_job
-from cleared.trust.verification import Approvals
 
 SHOWN: Final = "passkey"
 """As ``changes.decisions.shown_cards`` names a passkey that is to count."""
@@ -56,7 +55,7 @@ def read_passkeys(host: Host) -> list[Passkey]:
     with host.open_for_reading() as repo:
         snapshot = Snapshot(repo, repo.read_head())
         notice_withdrawals(host, snapshot)
-        return list_passkeys(Approvals(CommittedSource(snapshot), host.root, {}))
+        return list_passkeys(load_approvals(host, snapshot))
 
 
 def require_person_name(name: str) -> None:

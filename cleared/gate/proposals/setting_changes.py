@@ -12,11 +12,11 @@ from cleared.base.errors import CheckFailed, ClearedError, Place, PolicyError, W
 from cleared.base.safe_files import write_atomic
 from cleared.base.terminal import count_noun
 from cleared.changes import commit_messages
+from cleared.changes.attestation import load_approvals
 from cleared.changes.commit_messages import CommitSubject
 from cleared.changes.decisions.decision_context import Decision, DecisionContext, commit_decision, undo_unless_decided
 from cleared.changes.decisions.shown_cards import require_shown
 from cleared.changes.host import Host
-from cleared.changes.record_sources import CommittedSource
 from cleared.gate.candidate import Change, make_candidate
 from cleared.gate.examination import Gate
 from cleared.gate.file_kinds import CASES_DIR
@@ -26,7 +26,6 @@ from cleared.gate.proposals.waiting_settings import SHOWN, approved_settings, di
 from cleared.gate.setting_faults import find_setting_faults
 from cleared.trust.approval_record import CONFIG, ApprovalRecord, digest_of
 from cleared.trust.person_only import refuse_in_job
-from cleared.trust.verification import Approvals
 from cleared.workspace.fleet_clones import name_next_step
 from cleared.workspace.settings.config_file import load_config_file, read_bytes, read_text
 from cleared.workspace.settings.edit_checks import is_mended
@@ -229,7 +228,7 @@ def _commit_settings(
     apart: list[bool] = []
 
     def stage_settings(decision_context: DecisionContext) -> Decision | None:
-        approvals = Approvals(CommittedSource(decision_context.snapshot), host.root, {})
+        approvals = load_approvals(host, decision_context.snapshot)
         record = approvals.read_record(CONFIG)
         if config is not None:
             refuse_used_folders(host, config, {key for key, _, _ in changes}, decision_context.snapshot)
