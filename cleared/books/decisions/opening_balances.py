@@ -112,7 +112,7 @@ def post_typed_opening(host: Host, account: int, day: date, balance: str) -> Ent
 def _refuse_where_opened(facts: AccountFacts, day: date) -> None:
     """Raises ``PolicyError`` where the account has its opening balance, or rows of its bank on that day or before."""
     standing = [entry for _, entry, _ in facts.legs if entry.status != "voided"]
-    opened = [e.entry_id for e in standing if any(leg.account_id == OPENING_BALANCES for leg in e.legs)]
+    opened = [e.entry_id for e in standing if e.is_opening]
     if opened:
         raise PolicyError(
             f"the opening balance of account {facts.account} is posted already: {', '.join(opened)}",

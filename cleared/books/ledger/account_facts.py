@@ -18,7 +18,6 @@ from cleared.base import money
 from cleared.books.ledger.agreed_balances import AGREED, BankTiming, BookedLine
 from cleared.books.ledger.bank_lines import BankLine
 from cleared.books.ledger.chains import REVERSES
-from cleared.books.ledger.chart import OPENING_BALANCES
 from cleared.books.ledger.day_balances import DayBalances
 from cleared.books.ledger.entry import ZERO, Entry
 from cleared.books.ledger.staged_bank_lines import NEAR_DAYS, BankBook
@@ -83,11 +82,7 @@ class AccountFacts(Struct):
     def list_openings(self) -> list[tuple[Decimal, Entry]]:
         """The entries that stand for what the account began with, in time; each with what it posts to the account."""
         standing = ((amount, e) for amount, e, line in self.legs if not line and e.status != "voided")
-        return [
-            (amount, e)
-            for amount, e in standing
-            if REVERSES not in e.tags and any(leg.account_id == OPENING_BALANCES for leg in e.legs)
-        ]
+        return [(amount, e) for amount, e in standing if REVERSES not in e.tags and e.is_opening]
 
     def find_unbooked_opening(self) -> StatedBalance | None:
         """What the account held the day before its first row, by the bank's first balance, if nothing has booked it.
@@ -125,9 +120,7 @@ class AccountFacts(Struct):
             each.sort()
         twins = []
         for amount, entry, line in self.legs:
-            if line or amount not in days or entry.status == "voided" or REVERSES in entry.tags:
-                continue
-            if any(leg.account_id == OPENING_BALANCES for leg in entry.legs):
+            if line or amount not in days or entry.status == "voided" or REVERSES in entry.tags or entry.is_opening:
                 continue
             at = bisect_left(days[amount], entry.date - timedelta(days=min(NEAR_DAYS, (entry.date - date.min).days)))
             if at < len(days[amount]) and (days[amount][at] - entry.date).days <= NEAR_DAYS:

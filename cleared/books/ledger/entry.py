@@ -18,6 +18,7 @@ from msgspec import Struct
 
 from cleared.base import money
 from cleared.base.csv_text import format_field, format_record
+from cleared.books.ledger.chart import OPENING_BALANCES
 
 HEADER: Final = (
     "entry_id",
@@ -127,6 +128,11 @@ class Entry(NamedTuple):
         """The sum of its debits."""
         debits = [leg.debit for leg in self.legs if leg.debit]
         return debits[0] if len(debits) == 1 else money.total(debits)
+
+    @property
+    def is_opening(self) -> bool:
+        """Whether it posts what an account began with, told by its account: one that a person wrote has no tag."""
+        return any(leg.account_id == OPENING_BALANCES for leg in self.legs)
 
     def is_same_posting(self, other: Entry | None) -> bool:
         """Whether another one is this entry at another time: what may change in it is not compared. Its id alone tells

@@ -21,7 +21,6 @@ from msgspec.structs import replace
 
 from cleared.base.csv_text import CsvDamage, format_record, read_records
 from cleared.base.errors import Place, UsageError, WorkspaceError, restore_remedy
-from cleared.books.ledger.chart import OPENING_BALANCES
 from cleared.books.ledger.entry import Entry
 from cleared.domains.record_audit import Violation
 
@@ -217,7 +216,7 @@ def list_payments(entries: Iterable[Entry], bank_accounts: Collection[int]) -> I
     """The payments among entries: what stands, and moved money of a bank account; not transfers between them, nor what
     they held when the books began. A correction is one where it was posted for the bank's line again."""
     for entry in entries:
-        if entry.status == "voided" or any(leg.account_id == OPENING_BALANCES for leg in entry.legs):
+        if entry.status == "voided" or entry.is_opening:
             continue
         moved = sum((leg.amount for leg in entry.legs if leg.account_id in bank_accounts), Decimal(0))
         if moved:

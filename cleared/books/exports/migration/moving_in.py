@@ -295,5 +295,5 @@ def _find_present_entries(books: Books, plan: MovePlan) -> PolicyError | None:
 
 def _find_opened(entry: Entry, accounts: Collection[int]) -> int | None:
     """Which of these accounts an entry posts against opening balances; None where it posts none."""
-    posted = [leg.account_id for leg in entry.legs]
-    return next((each for each in posted if each in accounts), None) if OPENING_BALANCES in posted else None
+    posted = [leg.account_id for leg in entry.legs] if entry.is_opening else []
+    return next((each for each in posted if each in accounts), None)
