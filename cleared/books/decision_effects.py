@@ -112,7 +112,7 @@ def _ignored_line_effects(ignored: Iterable[str], bank: BankBook) -> list[Effect
 
 def _ignored_lines(books: Books, files: Iterable[str]) -> set[str]:
     outcomes = {i: each for file in files for i, each in parse_outcomes(books.source.read(file), file).items()}
-    return {line_id for line_id, (outcome, *_) in outcomes.items() if outcome == "ignored"}
+    return {line_id for line_id, each in outcomes.items() if each.outcome == "ignored"}
 
 
 def _committed_entry(books: Books, entry_id: str) -> Entry | None:

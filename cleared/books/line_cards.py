@@ -41,7 +41,7 @@ def stage_line_card(ctx: Context, line: BankLine, why: str, *key: str) -> str:
 def list_unasked_lines(bank: BankBook, open_cards: Iterable[Card]) -> list[tuple[str, BankLine]]:
     """The bank lines that wait for a person and that no card of ``open_cards`` asks about, behind their accounts."""
     asked = {str(card.details.get("line", "")) for card in open_cards if card.kind == LINE.name}
-    waiting = [line_id for line_id, (outcome, *_) in bank.read_outcomes().items() if outcome in _WAITS]
+    waiting = [line_id for line_id, each in bank.read_outcomes().items() if each.outcome in _WAITS]
     found = [bank.find_line(line_id) for line_id in waiting if line_id not in asked]
     return [each for each in found if each is not None and not is_posted(bank, each[1].line_id)]
 

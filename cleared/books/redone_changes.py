@@ -294,19 +294,20 @@ class _Redone:
         taken_back = parse_undone(self._cut(paths.undone), paths.undone)
         undone, standing = ({each.file_sha256 for each in files} for files in (taken_back, self._bank.imports))
         repeated = group_repeats(self._bank.source, paths) if undone else {}
-        for line_id, (outcome, reason, _) in self._read_new_outcomes().items():
+        for line_id, new in self._read_new_outcomes().items():
             now = self._bank.find_outcome(line_id)
-            is_back = outcome == RELEASED and line_id not in self._bank.released_line_ids  # after an earlier undoing
-            if now is not None and now.outcome == outcome and not is_back:
+            # After an earlier undoing.
+            is_back = new.outcome == RELEASED and line_id not in self._bank.released_line_ids
+            if now is not None and now.outcome == new.outcome and not is_back:
                 continue
             found = self._require_line(line_id)
             said_by = {found.file_sha256, *repeated.get(line_id, ())}
-            if outcome == RELEASED and not standing.isdisjoint(said_by - undone):
+            if new.outcome == RELEASED and not standing.isdisjoint(said_by - undone):
                 raise WorkConflict(f"a file of others has the bank line {line_id}, too; take the import back again")
             had = self._had.find_outcome(line_id) if now is not None else None
             if now is not None and (had is None or had.outcome != now.outcome):
                 raise WorkConflict(f"the bank line {line_id} was set aside there, too, in another way")
-            self._bank.new_outcomes[line_id] = Outcome(outcome, reason)
+            self._bank.new_outcomes[line_id] = new
         for file, number, line_id, note, bank_id in self._read_new_duplicates():
             self._require_line(line_id)
             self._bank.new_duplicates.append((self._month, file, int(number), line_id, note, bank_id))
@@ -318,9 +319,9 @@ class _Redone:
                 if (each.account, each.day, each.amount, each.state) not in stand:
                     self._bank.new_agreed.append(each)
 
-    def _read_new_outcomes(self) -> dict[str, tuple[str, str, str]]:
+    def _read_new_outcomes(self) -> dict[str, Outcome]:
         """What became of which lines, and why."""
-        found: dict[str, tuple[str, str, str]] = {}
+        found: dict[str, Outcome] = {}
         for _, path in self._bank.paths.list_month_files(self._after, self._bank.paths.outcomes):
             found |= parse_outcomes(self._cut(path), path)
         return found

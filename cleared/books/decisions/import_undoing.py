@@ -24,7 +24,6 @@ from cleared.books.import_cards import settle_gone_imports
 from cleared.books.importing.file_cards import list_overlap_ids
 from cleared.books.ledger.agreed_balances import AGREED, LAPSED, AgreedBalance
 from cleared.books.ledger.bank_lines import (
-    COUNTS_INSTEAD,
     BankLine,
     group_repeats,
 )
@@ -192,11 +191,10 @@ class ImportUndoing:
     def _find_replaced(self) -> dict[str, list[BankLine]]:
         """Line → those that are set aside as it counts instead: doublets, and amounts that the bank revised."""
         found: dict[str, list[BankLine]] = {}
-        for line_id, (_, reason, _) in self.bank.read_outcomes().items():
-            counts = COUNTS_INSTEAD.search(reason)
-            line = self.bank.find_line(line_id) if counts is not None else None
-            if counts is not None and line is not None and not self.bank.posted_amount(line_id):
-                found.setdefault(counts[1], []).append(line[1])
+        for line_id, each in self.bank.read_outcomes().items():
+            line = self.bank.find_line(line_id) if each.counts else None
+            if line is not None and not self.bank.posted_amount(line_id):
+                found.setdefault(each.counts, []).append(line[1])
         return found
 
     def _find_entries(self, lines: Iterable[BankLine]) -> list[Entry]:
@@ -263,11 +261,11 @@ class ImportUndoing:
                 yield f"{what}: the row {others[0].posted_date} {others[0].amount} is set aside for it"
         for line in lines:
             found = self.bank.read_outcomes(line.line_id).get(line.line_id)
-            if found is None or found[2] in self.runs or found[0] == RELEASED:
+            if found is None or found.run in self.runs or found.outcome == RELEASED:
                 continue
             if self.bank.posted_amount(line.line_id) != line.amount:
                 what = f"{line.posted_date} {line.amount} {line.description[:60]}"
-                yield f"bank line {what}: {found[0]} ({found[1][:80]})"
+                yield f"bank line {what}: {found.outcome} ({found.text[:80]})"
 
     # -- its changes ------------------------------------------------------------------------------------------------
 

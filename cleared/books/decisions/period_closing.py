@@ -112,7 +112,7 @@ def _list_unsettled(context: Context, through: date) -> Iterator[str]:
                 continue
             if books_of(context).bank.posted_amount(line.line_id) != line.amount:
                 what = f"{day} {line.amount} {line.description[:60]}"
-                yield f"{outcome.outcome}: {account} {what} ({outcome.reason[:80]})"
+                yield f"{outcome.outcome}: {account} {what} ({outcome.text[:80]})"
     for card in context.cards.open_cards():
         if context.cards.find_doubt(card) is not None:  # it may be about a gap, and say something else
             yield f"held: {card.title[:200]} (card {card.id})"

@@ -127,7 +127,7 @@ def _list_bank_lines(exported: ExportedBooks, period: DateSpan) -> Iterator[Sequ
                 line.balance_after,
                 line.state,
                 " ".join(entry for entry in entries if parse_entry_id(entry)),
-                f"{outcome.outcome}: {outcome.reason}" if outcome is not None else "",
+                f"{outcome.outcome}: {outcome.text}" if outcome is not None else "",
                 line.bank_id,
                 line.line_id,
             )

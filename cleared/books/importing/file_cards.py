@@ -16,7 +16,7 @@ from cleared.base.clock import check_deadline
 from cleared.books.card_kinds import BALANCE_GAP, LINE, NEAR_MATCH, REVISION
 from cleared.books.importing.bank_file import ImportFile, find_balance_gaps, find_statement_gaps
 from cleared.books.index.past_lines import PastLines
-from cleared.books.ledger.bank_lines import COUNTS_INSTEAD, BankLine, normalise_description
+from cleared.books.ledger.bank_lines import BankLine, normalise_description
 from cleared.books.ledger.bank_row import BankRow
 from cleared.books.ledger.import_records import ImportRecord
 from cleared.books.ledger.staged_bank_lines import BankBook
@@ -156,8 +156,7 @@ def stage_revisions(file: ImportFile, bank: BankBook, past: PastLines, card: Sta
             if other.amount == line.amount:
                 continue
             outcome = bank.find_outcome(other.line_id) if not bank.posted_amount(other.line_id) else None
-            counts = COUNTS_INSTEAD.search(outcome.reason) if outcome is not None else None
-            if counts is None or counts[1] not in [each.line_id for each in posted[line.bank_id]]:
+            if outcome is None or outcome.counts not in [each.line_id for each in posted[line.bank_id]]:
                 card(
                     REVISION.name,
                     (line.line_id, other.line_id),

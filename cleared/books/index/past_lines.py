@@ -196,6 +196,7 @@ class PastLines:
         files = [(paths.month_path(paths.matches, each), paths.month_path(paths.outcomes, each)) for each in names]
         matched = [parse_matches_once(source.read(file), file)[0] for file, _ in files]
         outcomes = {i: each for _, file in files for i, each in parse_outcomes(source.read(file), file).items()}
+        ignored = {line_id for line_id, each in outcomes.items() if each.outcome == "ignored"}
         made = PastMonth()
         open_parts: dict[bool, list[Decimal]] = {False: [], True: []}
         for line in check_deadline(lines.values()):
@@ -207,7 +208,7 @@ class PastLines:
             if line.state != "posted":
                 continue
             made.is_booked |= bool(pairs)
-            is_ignored = outcomes.get(line.line_id, ("",))[0] == "ignored"
+            is_ignored = line.line_id in ignored
             if any(leg_id[:7] != month for leg_id, _ in pairs) or line.posted_date.isoformat()[:7] != month:
                 made.spread.append(SpreadLine(line.line_id, line.posted_date, line.amount, pairs, is_ignored))
             elif money.total([amount for _, amount in pairs]) != line.amount:

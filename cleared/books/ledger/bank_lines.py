@@ -61,8 +61,8 @@ DUPLICATE_OPTIONAL: Final = ("bank_id",)
 it, from a file of another format."""
 DUPLICATE_HEADER: Final = (*DUPLICATE_COLUMNS, *DUPLICATE_OPTIONAL)
 LINE_ID_PREFIX: Final = "f1:"
-COUNTS_INSTEAD: Final = re.compile(r" \((f1:[0-9a-f]{24})\)$")
-"""The end of an outcome's reason that names the line which counts in place of the one that is set aside."""
+_COUNTS: Final = re.compile(r" \((f1:[0-9a-f]{24})\)\Z")
+"""How a file has ``Outcome.counts``: at the end of the reason, as it has no column for it."""
 _ROWS_AT_ONCE: Final = 1_000
 
 
@@ -111,6 +111,18 @@ class Outcome(Struct, frozen=True):
 
     outcome: str
     reason: str
+    counts: str = ""
+    """The line that counts in place of this one, which is its doublet, or has an amount that the bank revised."""
+    run: str = ""
+    """The run or decision that set it; empty until it is committed."""
+
+    @property
+    def text(self) -> str:
+        """The reason with the line that counts instead, as people see it, and files have it. A reason that ends as if
+        it named one gets a full stop: who writes reasons does not say which line counts."""
+        if self.counts:
+            return f"{self.reason} ({self.counts})"
+        return f"{self.reason}." if _COUNTS.search(self.reason) else self.reason
 
 
 @lru_cache(maxsize=2048)
@@ -255,9 +267,14 @@ def _cut_new_rows(data: bytes | None, before: bytes | None) -> bytes | None:
     return before[: before.index(b"\n") + 1] + data[len(before) :]
 
 
-def parse_outcomes(data: bytes | None, file: str) -> dict[str, tuple[str, str, str]]:
-    """``line_id → (outcome, reason, id of the run or decision)``, the latest winning."""
-    return {r[0]: (r[1], r[2], r[3]) for _, r in read_rows(data, file, OUTCOME_COLUMNS)}
+def parse_outcomes(data: bytes | None, file: str) -> dict[str, Outcome]:
+    """Line → what became of it, the latest winning."""
+    found = {}
+    for _, (line_id, outcome, text, run) in read_rows(data, file, OUTCOME_COLUMNS):
+        named = _COUNTS.search(text)
+        reason, counts = (text[: named.start()], named[1]) if named else (text, "")
+        found[line_id] = Outcome(outcome, reason, counts, run)
+    return found
 
 
 def iter_duplicates(source: FileSource, files: Iterable[str]) -> Iterator[Sequence[str]]:

@@ -64,7 +64,7 @@ class BankBook:
         """Lines that were read without being kept."""
         self._matched: dict[str, list[tuple[str, Decimal]]] = {}
         self._sums: dict[str, Decimal] = {}
-        self._outcomes: dict[str, tuple[str, str, str]] = {}
+        self._outcomes: dict[str, Outcome] = {}
         self._unread = {path: {"": None} for path in (paths.matches, paths.outcomes)}
         """Months of the lines that were read, and whose file was not; first that of earlier versions, without one."""
         self._read: dict[str, set[str]] = {path: set() for path in self._unread}
@@ -238,17 +238,15 @@ class BankBook:
             return self.new_outcomes[line_id]
         if line_id in self.new_lines:  # no file had it before, or it was released, and one has brought it anew
             return None
-        committed = self.read_outcomes(line_id).get(line_id)
-        return Outcome(*committed[:2]) if committed else None
+        return self.read_outcomes(line_id).get(line_id)
 
     def is_ignored(self, line_id: str) -> bool:
         """Whether somebody said that the line is not to be booked; it counts where the line is not booked."""
         outcome = self.find_outcome(line_id)
         return outcome is not None and outcome.outcome == "ignored"
 
-    def read_outcomes(self, line_id: str | None = None) -> Mapping[str, tuple[str, str, str]]:
-        """The committed outcomes by line, each with its reason and who set it: that of a line (None: all), and what was
-        read before; each file is read once."""
+    def read_outcomes(self, line_id: str | None = None) -> Mapping[str, Outcome]:
+        """The committed outcomes: that of a line (None: all), and what was read before; each file is read once."""
         for path in self._list_unread(self.paths.outcomes, line_id):
             self._outcomes |= parse_outcomes(self.source.read(path), path)
         self._read[self.paths.outcomes] |= self._unread[self.paths.outcomes].keys()
@@ -262,7 +260,7 @@ class BankBook:
         if self._released is None:
             released = set()
             if self.undone_imports:  # in the files of which months they are is not known here: all are read
-                released = {i for i, (outcome, *_) in self.read_outcomes().items() if outcome == RELEASED}
+                released = {i for i, each in self.read_outcomes().items() if each.outcome == RELEASED}
             if released:
                 self._load_matches()
                 staged: dict[str, Decimal] = defaultdict(Decimal)
@@ -334,9 +332,9 @@ class BankBook:
         self._matched[line_id] = [*self._matched.get(line_id, ()), (leg_id, amount)]
         self._sums[line_id] = before + amount if before else amount
 
-    def set_line_aside(self, line_id: str, outcome: str, reason: str) -> None:
-        """Stage that it is ``ignored`` or ``held``."""
-        self.new_outcomes[line_id] = Outcome(outcome, reason)
+    def set_line_aside(self, line_id: str, outcome: str, reason: str, counts: str = "") -> None:
+        """Stage what becomes of it. ``counts``: the line that counts in its place."""
+        self.new_outcomes[line_id] = Outcome(outcome, reason, counts)
 
     def is_accounted(self, line: BankLine, posted: Decimal) -> bool:
         """Check 7 for one line, of which ``posted`` is in the journal: posted whole, or not at all and set aside with a
@@ -374,7 +372,7 @@ class BankBook:
         texts = defaultdict[tuple[str, tuple[str, ...], str], list[str]](list)
         for line_id, each in self.new_outcomes.items():
             month = month_of.get(line_id) or self._find_place(line_id)[1]
-            row = format_record((line_id, each.outcome, each.reason, run_id))
+            row = format_record((line_id, each.outcome, each.text, run_id))
             texts[self.paths.outcomes, OUTCOME_COLUMNS, month].append(row)
         for record in self.new_imports:
             texts[self.paths.imports, IMPORT_HEADER, record.imported_at[:7]].append(record.to_csv())

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from cleared.base.clock import check_deadline
-from cleared.books.ledger.bank_lines import BankLine, Outcome
+from cleared.books.ledger.bank_lines import BankLine
 from cleared.books.ledger.entry import Entry, leg_suffix
 from cleared.books.ledger.staged_bank_lines import BankBook
 
@@ -29,5 +29,5 @@ def unmatch_entries(
             resolved = bank.find_line(line_id)
             if resolved:
                 freed.append(resolved[1])
-            bank.new_outcomes[line_id] = Outcome(outcome, reason)
+            bank.set_line_aside(line_id, outcome, reason)
     return freed

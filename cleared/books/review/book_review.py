@@ -270,7 +270,7 @@ def _find_posting(books: Books, bank: BankBook, line: BankLine) -> str:
     entry_ids = bank.list_entry_ids(line.line_id)
     if not entry_ids:
         outcome = bank.find_outcome(line.line_id)
-        why = f": it is {outcome.outcome} ({outcome.reason[:200]})" if outcome is not None else ""
+        why = f": it is {outcome.outcome} ({outcome.text[:200]})" if outcome is not None else ""
         raise UsageError(
             f"no entry posts the bank line of {line.posted_date}, {line.amount} {line.description[:60]!r}{why}",
             remedy="cleared queue list shows what waits for a person.",

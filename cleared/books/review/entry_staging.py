@@ -129,11 +129,11 @@ def _reject_entry(case: DecisionCase, entry: Entry, reason: str, outcome: str | 
             raise UsageError("a duplicate of which entry?", remedy="--of ENTRY, one that stands.")
         _require_same_money(context, entry, twin)
         reason = f"duplicate of {twin.entry_id}: {reason}"
-        counts = f" ({twin.reference})" if twin.reference else ""
+        counts = twin.reference
     result.added += [e.entry_id for e in void_with_corrections(context, entry, reason)]
     if line is not None:
         if outcome == "duplicate":
-            books_of(context).bank.set_line_aside(line.line_id, "ignored", f"{reason}{counts}")
+            books_of(context).bank.set_line_aside(line.line_id, "ignored", reason, counts)
         else:
             books_of(context).bank.set_line_aside(line.line_id, "held", reason)
             stage_line_card(context, line, f"held in suspense: {reason}", entry.entry_id)
@@ -169,7 +169,7 @@ def count_one_line(case: DecisionCase, *, keeps_earlier: bool) -> None:
         case.result.added += [e.entry_id for e in void_with_corrections(context, entry, reason)]
         case.result.records.append(entry.entry_id)
         context.log_action("reject", reason, entry.entry_id)
-    bank.set_line_aside(other, "ignored", f"{reason} ({counts})")
+    bank.set_line_aside(other, "ignored", reason, counts)
     if not keeps_earlier:
         move_by_correction(books_of(context), wrong[1], found[1], format_iso(context.now))
     for each in context.cards.open_cards():

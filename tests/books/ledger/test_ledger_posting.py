@@ -10,7 +10,14 @@ from ledger_samples import JAN5, ZERO, bank, books, entry_of, legs, make_line, r
 
 from cleared.base.csv_text import format_record
 from cleared.base.errors import PrimitiveError
-from cleared.books.ledger.bank_lines import LINE_COLUMNS, MATCH_COLUMNS, OUTCOME_COLUMNS, Outcome, append_rows
+from cleared.books.ledger.bank_lines import (
+    LINE_COLUMNS,
+    MATCH_COLUMNS,
+    OUTCOME_COLUMNS,
+    Outcome,
+    append_rows,
+    parse_outcomes,
+)
 from cleared.books.ledger.corrections import effective_legs, find_corrections, make_leg
 from cleared.books.ledger.entry import Leg
 from cleared.books.ledger.posting import post_entry
@@ -145,10 +152,25 @@ def test_lines_are_found_in_every_account_and_month() -> None:
 def test_committed_outcomes_hold_until_a_newer_one() -> None:
     rows = format_record(("f1:a", "held", "first", "r1")) + format_record(("f1:a", "ignored", "second", "r2"))
     facts = bank({"books/bank/outcomes.csv": append_rows(None, OUTCOME_COLUMNS, rows)})
-    assert facts.find_outcome("f1:a") == Outcome("ignored", "second")
+    assert facts.find_outcome("f1:a") == Outcome("ignored", "second", run="r2")
     assert facts.find_outcome("f1:b") is None
     facts.set_line_aside("f1:a", "held", "third")
     assert facts.find_outcome("f1:a") == Outcome("held", "third")
+
+
+def test_only_the_program_says_which_line_counts_instead() -> None:
+    """The file names it at the end of the reason, as it always has; a reason that somebody ends so names none."""
+    other = f"f1:{'0' * 24}"
+    facts = read_files(make_line("f1:a"), make_line("f1:b"))
+    facts.set_line_aside("f1:a", "ignored", "why", other)
+    facts.set_line_aside("f1:b", "ignored", f"why ({other})")
+    path = "books/bank/outcomes-2025-01.csv"
+    data = facts.render_files("run")[path]
+    assert data.decode().splitlines()[1:] == [f"f1:a,ignored,why ({other}),run", f"f1:b,ignored,why ({other}).,run"]
+    assert parse_outcomes(data, path) == {
+        "f1:a": Outcome("ignored", "why", other, "run"),
+        "f1:b": Outcome("ignored", f"why ({other}).", "", "run"),
+    }
 
 
 def test_only_processed_lines_and_those_of_the_draft_are_written() -> None:
