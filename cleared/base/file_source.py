@@ -14,7 +14,7 @@ from typing import Final, Protocol
 MAX_PART_BYTES: Final = 128 << 10
 """What is larger is not added to any more."""
 _PART: Final = re.compile(r"_[0-9]{3,}(?=\.[a-z]+\Z)")
-MONTH_MARK: Final = re.compile(r"-[0-9]{4}-(?:0[1-9]|1[0-2])(?:_[0-9]{3,})?(?=\.[a-z]+\Z)")
+MONTH_MARK: Final = re.compile(r"-([0-9]{4}-(?:0[1-9]|1[0-2]))(?:_[0-9]{3,})?(?=\.[a-z]+\Z)")
 """What a path ends with that is of a month, or a part of one, before its suffix. Without it, it is the path of the file
 that earlier versions had for all months."""
 
@@ -43,10 +43,16 @@ def find_whole(path: str) -> str:
 
 
 def list_dated(source: FileSource, path: str) -> list[str]:
-    """The file ``path`` of all months, and those of each month with their parts, oldest first: the one of all months is
-    of earlier versions, and before them."""
-    beside = [each for each in source.list_paths(path.rpartition("/")[0]) if MONTH_MARK.sub("", each) == path]
-    return [*(each for each in beside if each == path), *(each for each in beside if each != path)]
+    """The file ``path`` of all months, and those of each month with their parts, oldest first."""
+    return [each for _, each in select_dated(source.list_paths(path.rpartition("/")[0]), path)]
+
+
+def select_dated(paths: Iterable[str], path: str) -> list[tuple[str, str]]:
+    """Month (``YYYY-MM``) and path of those that are the file ``path`` of a month, or a part of one, oldest first. That
+    of all months is of earlier versions: it comes first, with an empty month."""
+    stem = path.rpartition(".")[0]
+    found = [each for each in paths if each.startswith(stem) and MONTH_MARK.sub("", each) == path]
+    return sorted(("" if each == path else MONTH_MARK.split(each)[1], each) for each in found)
 
 
 def choose_dated(source: FileSource, path: str, month: str) -> str:

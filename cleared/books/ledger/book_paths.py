@@ -9,7 +9,7 @@ from typing import Final
 
 from msgspec import Struct
 
-from cleared.base.file_source import FileSource
+from cleared.base.file_source import FileSource, find_whole, select_dated
 from cleared.base.safe_names import require_safe_name
 from cleared.workspace.location import Layout
 
@@ -69,15 +69,8 @@ class BookPaths(Struct, frozen=True):
 
 
 def select_months(paths: Iterable[str], path: str) -> list[tuple[str, str]]:
-    """Month and path of those that are the file ``path`` or that of one of its months, oldest first."""
-    begin, found = f"{path.removesuffix('.csv')}-", list[tuple[str, str]]()
-    for each in paths:
-        month = each.removeprefix(begin).removesuffix(".csv")
-        if each == path:
-            found.append(("", each))
-        elif _MONTH.fullmatch(month) and each == f"{begin}{month}.csv":
-            found.append((month, each))
-    return sorted(found)
+    """Month and path of those that are the file ``path`` or of one of its months, oldest first. It has no parts."""
+    return [(month, each) for month, each in select_dated(paths, path) if find_whole(each) == each]
 
 
 def require_month(text: str) -> str:
