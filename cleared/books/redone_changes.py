@@ -22,7 +22,7 @@ from cleared.books.ledger.bank_lines import (
     Outcome,
     group_repeats,
     iter_lines,
-    iter_matches,
+    parse_matches,
     parse_outcomes,
     read_rows,
 )
@@ -168,8 +168,9 @@ class _Redone:
         """What was matched to which lines, by the ids of the entries as they were here."""
         found: dict[str, list[_Match]] = {}
         for _, path in self._bank.paths.list_month_files(self._after, self._bank.paths.matches):
-            for match in iter_matches(self._cut(path), path):
-                found.setdefault(entry_of_leg(match[1]), []).append(match)
+            for line_id, pairs in parse_matches(self._cut(path), path).items():
+                for leg_id, amount in pairs:
+                    found.setdefault(entry_of_leg(leg_id), []).append((line_id, leg_id, amount))
         return found
 
     def redo_month(self, month: _Month, matches: Mapping[str, Sequence[_Match]]) -> None:

@@ -209,10 +209,9 @@ def test_damage_behind_what_is_known_is_told_by_its_line() -> None:
     known = append_rows(matches, MATCH_COLUMNS, ["f1:a,2025-02-001a,-4.00\n"])
     first = parse_matches_once(known, "damaged matches")
     more = append_rows(known, MATCH_COLUMNS, ["f1:a,2025-02-002a,1.00\n", "f1:b,2025-02-003a,2.00\n"])
-    parts, sums = parse_matches_once(more, "damaged matches")
-    assert parts["f1:a"] == [("2025-02-001a", Decimal("-4.00")), ("2025-02-002a", Decimal("1.00"))]
-    assert sums == {"f1:a": Decimal("-3.00"), "f1:b": Decimal("2.00")}
-    assert first == ({"f1:a": [("2025-02-001a", Decimal("-4.00"))]}, {"f1:a": Decimal("-4.00")}), "it is shared"
+    a, b = ("2025-02-001a", Decimal("-4.00")), ("2025-02-002a", Decimal("1.00"))
+    assert parse_matches_once(more, "damaged matches") == {"f1:a": (a, b), "f1:b": (("2025-02-003a", Decimal("2.00")),)}
+    assert first == {"f1:a": (a,)}, "it is shared"
     parse_lines_once(lines, "damaged lines")
     for parse, data, line in (
         (parse_matches_once, more + b"f1:c,2025-02-004a,x\n", 5),

@@ -18,7 +18,6 @@ from cleared.books.audit.judged_months import (
     JudgedMonth,
     JudgedMonths,
     MatchedLeg,
-    Pairs,
     describe_match,
     describe_unknown_line,
     find_leg,
@@ -26,7 +25,6 @@ from cleared.books.audit.judged_months import (
     judge_month,
     list_far_legs,
     name_month,
-    read_matches,
 )
 from cleared.books.index.journal_index import MonthKey
 from cleared.books.ledger.agreed_balances import (
@@ -37,7 +35,7 @@ from cleared.books.ledger.agreed_balances import (
     ListAsked,
     read_agreed_balances,
 )
-from cleared.books.ledger.bank_lines import parse_outcomes
+from cleared.books.ledger.bank_lines import Pairs, parse_matches, parse_outcomes
 from cleared.books.ledger.book_paths import BookPaths
 from cleared.books.ledger.closed_periods import check_closed_periods
 from cleared.books.ledger.day_balances import DayBalances
@@ -66,7 +64,9 @@ class _BooksCheck:
         self._lines = _list_bank_files(bank)
         matches = dict(bank.paths.list_month_files(bank.source, bank.paths.matches))
         self._older_path = matches.pop("", None)
-        self._older = read_matches(bank, self._older_path) if self._older_path is not None else {}
+        self._older = (
+            parse_matches(bank.source.read(self._older_path), self._older_path) if self._older_path is not None else {}
+        )
         """Matches of lines of all months, as earlier versions wrote them; a month takes those of its lines away."""
         self._matches = {_parse_month(month): path for month, path in matches.items()}
         outcomes = bank.paths.list_month_files(bank.source, bank.paths.outcomes)
@@ -101,7 +101,8 @@ class _BooksCheck:
                 pairs = [other.pairs for other in known.others]
             else:
                 known = None
-                matched[month] = read_matches(self._bank, self._matches[month]) if month in self._matches else {}
+                path = self._matches.get(month)
+                matched[month] = parse_matches(self._bank.source.read(path), path) if path is not None else {}
                 pairs = [*matched[month].values(), *self._older.values()]
             for other, leg_id in list_far_legs(month, pairs):
                 if known is None or known.versions.get(name_month(other)) != self._find_version(other):

@@ -20,7 +20,7 @@ from msgspec import Struct
 
 from cleared.base.errors import Place
 from cleared.books.index.journal_index import JournalIndex, MonthKey
-from cleared.books.ledger.bank_lines import BankLine, iter_lines, iter_matches
+from cleared.books.ledger.bank_lines import BankLine, Pairs, iter_lines
 from cleared.books.ledger.chains import ChainEntry
 from cleared.books.ledger.entry import leg_suffix, parse_entry_id
 from cleared.books.ledger.journal import JournalMonth, check_accounts
@@ -30,8 +30,6 @@ from cleared.domains.record_audit import Violation
 from cleared.git import Snapshot
 from cleared.workspace.sealed_files import SealedFiles, program_version
 
-Pairs = tuple[tuple[str, Decimal], ...]
-"""(leg id, amount) of each leg that was ever matched to a bank line."""
 _KIND: Final = ".judged"
 _SPARE_FILES: Final = 12
 """Months as they were before, or are on other branches, that stay beside those of a commit."""
@@ -200,14 +198,6 @@ def iter_month_lines(bank: BankBook, files: Iterable[tuple[str, str]]) -> Iterat
 def _mark_line(line_id: str) -> bytes:
     """What tells that a bank line is there twice."""
     return hashlib.blake2b(line_id.encode(), digest_size=_MARK_BYTES).digest()
-
-
-def read_matches(bank: BankBook, path: str) -> dict[str, Pairs]:
-    """Line → what is matched to it, of one file."""
-    matched: dict[str, Pairs] = {}
-    for line_id, leg_id, amount in iter_matches(bank.source.read(path), path):
-        matched[line_id] = (*matched.get(line_id, ()), (leg_id, amount))
-    return matched
 
 
 def describe_match(path: str, message: str) -> Violation:

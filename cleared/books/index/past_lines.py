@@ -194,7 +194,7 @@ class PastLines:
         lines = {line.line_id: line for line in check_deadline(iter_lines(source.read(path), path))}
         names = ["", month]  # that of all months is the older one
         files = [(paths.month_path(paths.matches, each), paths.month_path(paths.outcomes, each)) for each in names]
-        matched = [parse_matches_once(source.read(file), file)[0] for file, _ in files]
+        matched = [parse_matches_once(source.read(file), file) for file, _ in files]
         outcomes = {i: each for _, file in files for i, each in parse_outcomes(source.read(file), file).items()}
         ignored = {line_id for line_id, each in outcomes.items() if each.outcome == "ignored"}
         made = PastMonth()

@@ -61,6 +61,8 @@ DUPLICATE_OPTIONAL: Final = ("bank_id",)
 it, from a file of another format."""
 DUPLICATE_HEADER: Final = (*DUPLICATE_COLUMNS, *DUPLICATE_OPTIONAL)
 LINE_ID_PREFIX: Final = "f1:"
+Pairs = tuple[tuple[str, Decimal], ...]
+"""(leg id, amount) of each leg that was ever matched to a bank line."""
 _COUNTS: Final = re.compile(r" \((f1:[0-9a-f]{24})\)\Z")
 """How a file has ``Outcome.counts``: at the end of the reason, as it has no column for it."""
 _ROWS_AT_ONCE: Final = 1_000
@@ -230,34 +232,28 @@ def parse_lines_once(
     return tuple(iter_lines(data, file))
 
 
-def iter_matches(data: bytes | None, file: str) -> Iterator[tuple[str, str, Decimal]]:
-    """``(line_id, leg_id, amount)`` in order. Raises ``WorkspaceError`` with the damaged line."""
-    for line, r in check_deadline(read_rows(data, file, MATCH_COLUMNS)):
+def parse_matches(data: bytes | None, file: str) -> dict[str, Pairs]:
+    """What is matched to each line, in order. Raises ``WorkspaceError`` with the damaged line."""
+    matched: dict[str, Pairs] = {}
+    for line, (line_id, leg_id, text) in check_deadline(read_rows(data, file, MATCH_COLUMNS)):
         try:
-            amount = money.read_amount(r[2])
+            matched[line_id] = (*matched.get(line_id, ()), (leg_id, money.read_amount(text)))
         except (ValueError, ArithmeticError):
-            raise damage_error(file, line, f"{r[2]!r} is not an amount") from None
-        yield r[0], r[1], amount
-
-
-Matches = tuple[dict[str, list[tuple[str, Decimal]]], dict[str, Decimal]]
-"""``line_id → [(leg_id, amount)]`` and ``line_id → sum``."""
+            raise damage_error(file, line, f"{text!r} is not an amount") from None
+    return matched
 
 
 @keep_newest(files=16, versions=3)
-def parse_matches_once(data: bytes | None, before: tuple[bytes | None, Matches] | None, file: str) -> Matches:
-    """``line_id → [(leg_id, amount)]`` and ``line_id → sum``; the same text is read once in a process, and of one that
-    grew what is new. The result is shared: do not alter it, nor a list in it."""
-    rows = _cut_new_rows(data, before[0]) if before is not None else None
-    matched, sums = (dict(before[1][0]), dict(before[1][1])) if before is not None and rows is not None else ({}, {})
-    try:
-        for line_id, leg_id, amount in iter_matches(data if rows is None else rows, file):
-            matched[line_id] = [*matched.get(line_id, ()), (leg_id, amount)]
-            sums[line_id] = sums[line_id] + amount if line_id in sums else amount
-    except WorkspaceError:
-        sum(1 for _ in iter_matches(data, file))  # raises with the line of the whole
-        raise
-    return matched, sums
+def parse_matches_once(
+    data: bytes | None, before: tuple[bytes | None, dict[str, Pairs]] | None, file: str
+) -> dict[str, Pairs]:
+    """As ``parse_matches``, but the same text is read once in a process, and of one that grew what is new. The result
+    is shared: do not alter it."""
+    if before is not None and (rows := _cut_new_rows(data, before[0])) is not None:
+        with suppress(WorkspaceError):  # below it is said in which line
+            new = parse_matches(rows, file)
+            return before[1] | {line_id: (*before[1].get(line_id, ()), *pairs) for line_id, pairs in new.items()}
+    return parse_matches(data, file)
 
 
 def _cut_new_rows(data: bytes | None, before: bytes | None) -> bytes | None:

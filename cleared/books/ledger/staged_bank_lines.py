@@ -24,6 +24,7 @@ from cleared.books.ledger.bank_lines import (
     OUTCOME_COLUMNS,
     BankLine,
     Outcome,
+    Pairs,
     append_rows,
     iter_lines,
     parse_lines_once,
@@ -32,7 +33,7 @@ from cleared.books.ledger.bank_lines import (
     why_not_postable,
 )
 from cleared.books.ledger.book_paths import BookPaths
-from cleared.books.ledger.entry import ZERO, Entry, format_entry_id, leg_suffix, parse_entry_id
+from cleared.books.ledger.entry import Entry, format_entry_id, leg_suffix, parse_entry_id
 from cleared.books.ledger.import_records import (
     IMPORT_HEADER,
     UNDONE_COLUMNS,
@@ -62,8 +63,7 @@ class BankBook:
         """Line → account and month of the file that it was read from."""
         self._scanned: set[str] = set()
         """Lines that were read without being kept."""
-        self._matched: dict[str, list[tuple[str, Decimal]]] = {}
-        self._sums: dict[str, Decimal] = {}
+        self._matched: dict[str, Pairs] = {}
         self._outcomes: dict[str, Outcome] = {}
         self._unread = {path: {"": None} for path in (paths.matches, paths.outcomes)}
         """Months of the lines that were read, and whose file was not; first that of earlier versions, without one."""
@@ -195,36 +195,35 @@ class BankBook:
         return self._amounts[key]
 
     @property
-    def matches(self) -> dict[str, list[tuple[str, Decimal]]]:
-        """line_id → [(leg_id, amount)], staged ones included."""
+    def matches(self) -> dict[str, Pairs]:
+        """What is matched to each line, staged ones included."""
         self._load_matches()
         return self._matched
 
-    def list_matches(self, line_id: str) -> list[tuple[str, Decimal]]:
+    def list_matches(self, line_id: str) -> Pairs:
         """The same of one line."""
-        self.posted_amount(line_id)
-        return self._matched.get(line_id, [])
+        path = self.paths.matches
+        if self._unread[path] or not (line_id in self._matched or line_id in self.new_lines or path in self._has_all):
+            self._load_matches(line_id)
+        return self._matched.get(line_id, ())
 
-    def list_staged_matches(self) -> Iterator[tuple[str, list[tuple[str, Decimal]]]]:
+    def list_staged_matches(self) -> Iterator[tuple[str, Pairs]]:
         """The same of each line that the draft posts."""
         return ((line_id, self._matched[line_id]) for line_id in dict.fromkeys(i for i, _, _ in self.new_matches))
 
     def _load_matches(self, line_id: str | None = None) -> None:
         """Read the committed matches of a line (None: all)."""
         for path in self._list_unread(self.paths.matches, line_id):
-            matched, sums = parse_matches_once(self.source.read(path), path)
+            matched = parse_matches_once(self.source.read(path), path)
             in_both = self._matched.keys() & matched.keys()
-            self._matched |= matched | {line: [*self._matched[line], *matched[line]] for line in in_both}
-            self._sums |= sums | {line: self._sums[line] + sums[line] for line in in_both}
+            self._matched |= matched | {line: (*self._matched[line], *matched[line]) for line in in_both}
         self._read[self.paths.matches] |= self._unread[self.paths.matches].keys()
         self._unread[self.paths.matches].clear()
 
     def posted_amount(self, line_id: str) -> Decimal:
         """How much of the line is in the journal."""
-        path = self.paths.matches
-        if self._unread[path] or not (line_id in self._sums or line_id in self.new_lines or path in self._has_all):
-            self._load_matches(line_id)
-        return self._sums.get(line_id, ZERO)
+        pairs = self.list_matches(line_id)
+        return pairs[0][1] if len(pairs) == 1 else money.total([amount for _, amount in pairs])
 
     def list_entry_ids(self, line_id: str) -> list[str]:
         """The entries that were ever matched to the line, reversals too, oldest first; none for nearly every line."""
@@ -327,10 +326,8 @@ class BankBook:
             del self.new_outcomes[line.line_id]
 
     def stage_match(self, line_id: str, leg_id: str, amount: Decimal) -> None:
-        before = self.posted_amount(line_id)
+        self._matched[line_id] = (*self.list_matches(line_id), (leg_id, amount))
         self.new_matches.append((line_id, leg_id, amount))
-        self._matched[line_id] = [*self._matched.get(line_id, ()), (leg_id, amount)]
-        self._sums[line_id] = before + amount if before else amount
 
     def set_line_aside(self, line_id: str, outcome: str, reason: str, counts: str = "") -> None:
         """Stage what becomes of it. ``counts``: the line that counts in its place."""

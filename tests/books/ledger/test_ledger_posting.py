@@ -90,10 +90,10 @@ def test_a_line_whose_posting_is_voided_is_open_again() -> None:
     assert unmatch_entries(facts, [(original, reversal)], "wrong") == [make_line("f1:a")]
     assert facts.posted_amount("f1:a") == 0 and facts.posted_amount("f1:b") == Decimal("-4.00")
     assert facts.find_outcome("f1:a") == Outcome("voided", "wrong") and facts.find_outcome("f1:b") is None
-    assert facts.matches["f1:a"] == [
+    assert facts.matches["f1:a"] == (
         (f"{first.entry_id}b", Decimal("-4.00")),
         (f"{reversal.entry_id}b", Decimal("4.00")),
-    ]
+    )
     second, duplicate = post_entry(draft, facts, LEDGER, JAN5, "x", legs(), reference="f1:a")
     assert not duplicate
     # The newest entry that stands is the one that is found; neither the voided one nor its reversal.
