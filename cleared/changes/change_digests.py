@@ -260,16 +260,12 @@ class CommittedRows:
             for values, name in kind.read_rows(data.decode("utf-8", "replace")):
                 yield (kind.key, *values), name
 
-    def count_more(
-        self, before: Snapshot, after: Snapshot, contents: Mapping[str, bytes | None] | None = None
-    ) -> Counter[str]:
-        """How many rows of each kind a commit has more than another; negative where it has fewer. ``contents``: of
-        files of ``after`` (path → content) that need not be read."""
+    def count_more(self, before: Snapshot, files: Iterable[tuple[str, bytes | None]]) -> Counter[str]:
+        """How many rows of each kind files (path and content) have more than in a commit; negative where fewer."""
         counts: Counter[str] = Counter()
-        for path in self.list_changed_paths(before, after):
+        for path, now in files:
             kind = self._find_kind(path)
             if kind is not None and kind.counted_as:
-                now = contents[path] if contents is not None and path in contents else after.read_file(path)
                 for sign, data in ((1, now or b""), (-1, before.read_file(path) or b"")):
                     counts[kind.key] += sign * (data.count(b"\n") - (1 if data and path.endswith(".csv") else 0))
         return counts

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from typing import Any, Final
 
@@ -202,15 +202,8 @@ def _compare_with_seen(
     return lost, checkpoint
 
 
-def remember_seen(
-    layout: Layout,
-    repo: Repository,
-    snapshot: Snapshot,
-    checkpoint: Checkpoint | None,
-    contents: Mapping[str, bytes | None] | None = None,
-) -> None:
-    """Note in the checkpoint that the branch is at this commit, and lacks nothing; only where there is one.
-    ``contents``: as for ``CommittedRows.count_more``."""
+def remember_seen(layout: Layout, repo: Repository, snapshot: Snapshot, checkpoint: Checkpoint | None) -> None:
+    """Note in the checkpoint that the branch is at this commit, and lacks nothing; only where there is one."""
     head, name = snapshot.commit, repo.branch.name
     if checkpoint is None or head is None or repo.branch.is_detached:
         return
@@ -220,12 +213,26 @@ def remember_seen(
             write_checkpoint(checkpoint.with_branch(name, seen, ()))
         return
     is_known = seen is not None and seen.books == books and repo.objects.has_commit_tree(seen.commit)
-    before = Snapshot(repo, seen.commit if seen is not None and is_known else None)
-    rows = CommittedRows(layout)
-    more, old = rows.count_more(before, snapshot, contents), seen.counts if seen is not None and is_known else {}
-    made = SeenBranch(head, books, {kind.key: old.get(kind.key, 0) + more[kind.key] for kind in rows.counted_kinds})
+    made = _count_branch(layout, snapshot, seen if is_known else None)
     beginnings = () if is_known else list_beginnings(repo, head, None)
     write_checkpoint(checkpoint.with_branch(name, made, tuple(beginnings)))
+
+
+def _count_branch(layout: Layout, snapshot: Snapshot, seen: SeenBranch | None) -> SeenBranch:
+    """The branch at a commit, with its rows; only what is new since it was seen is read."""
+    before = Snapshot(snapshot.repo, seen.commit if seen is not None else None)
+    paths = CommittedRows(layout).list_changed_paths(before, snapshot)
+    return _add_rows(layout, seen, before, str(snapshot.commit), ((path, snapshot.read_file(path)) for path in paths))
+
+
+def _add_rows(
+    layout: Layout, seen: SeenBranch | None, before: Snapshot, head: str, files: Iterable[tuple[str, bytes | None]]
+) -> SeenBranch:
+    """The branch as it was seen at the commit ``before``, with what these files of the commit ``head`` have more."""
+    rows, had = CommittedRows(layout), seen.counts if seen is not None else {}
+    more = rows.count_more(before, files)
+    counts = {kind.key: had.get(kind.key, 0) + more[kind.key] for kind in rows.counted_kinds}
+    return SeenBranch(head, layout.config.paths.books, counts)
 
 
 def remember_commit(
@@ -236,8 +243,10 @@ def remember_commit(
     with suppress(WorkspaceError):
         checkpoint = read_checkpoint(repo.root)
         seen = checkpoint.branches.get(repo.branch.name) if checkpoint is not None else None
-        if seen is not None and (seen.commit, seen.books) == (before.commit, layout.config.paths.books):
-            remember_seen(layout, repo, Snapshot(repo, commit), checkpoint, changes)
+        is_seen = seen is not None and (seen.commit, seen.books) == (before.commit, layout.config.paths.books)
+        if checkpoint is not None and is_seen:
+            made = _add_rows(layout, seen, before, commit, changes.items())
+            write_checkpoint(checkpoint.with_branch(repo.branch.name, made, ()))
 
 
 def forget_seen(layout: Layout, repo: Repository, snapshot: Snapshot, lost: LostRows) -> None:
@@ -296,7 +305,7 @@ def _find_second_beginning(
 
 def _compare_counts(layout: Layout, seen: SeenBranch, snapshot: Snapshot, *, is_there: bool) -> LostRows | None:
     rows = CommittedRows(layout)
-    counts, had, kinds = rows.count_more(Snapshot(snapshot.repo, None), snapshot), seen.counts, rows.counted_kinds
+    counts, had, kinds = _count_branch(layout, snapshot, None).counts, seen.counts, rows.counted_kinds
     if all(counts[kind.key] >= had.get(kind.key, 0) for kind in kinds):
         return None
     books = layout.config.paths.books
