@@ -22,9 +22,10 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from cleared.base import money
-from cleared.base.csv_text import CsvDamage, format_record, read_records
-from cleared.base.errors import Place, WorkspaceError, restore_remedy
+from cleared.base.csv_text import format_record
+from cleared.base.errors import Place
 from cleared.base.file_source import FileSource
+from cleared.books.ledger.bank_lines import damage_error, read_rows
 from cleared.books.ledger.book_paths import BookPaths
 from cleared.books.ledger.day_balances import DayBalances
 from cleared.books.ledger.entry import ZERO
@@ -85,22 +86,15 @@ def read_agreed_balances(
 def parse_agreed_balances(data: bytes | None, file: str) -> list[AgreedBalance]:
     """The same of one file."""
     latest: dict[tuple[int, date], AgreedBalance] = {}
-    try:
-        for line, r in read_records(data, HEADER) if data is not None else ():
-            try:
-                made = AgreedBalance(int(r[0]), date.fromisoformat(r[1]), Decimal(r[2]), r[4], r[5], r[3], r[6], file)
-            except (ValueError, InvalidOperation):
-                made = None
-            if made is None or made.state not in (AGREED, MET, WITHDRAWN, LAPSED) or not made.amount.is_finite():
-                raise _damage_error(file, line, "a reconciliation is not readable")
-            latest[(made.account, made.day)] = made
-    except CsvDamage as e:
-        raise _damage_error(file, e.line, str(e)) from None
+    for line, r in read_rows(data, file, HEADER):
+        try:
+            made = AgreedBalance(int(r[0]), date.fromisoformat(r[1]), Decimal(r[2]), r[4], r[5], r[3], r[6], file)
+        except (ValueError, InvalidOperation):
+            made = None
+        if made is None or made.state not in (AGREED, MET, WITHDRAWN, LAPSED) or not made.amount.is_finite():
+            raise damage_error(file, line, "a reconciliation is not readable")
+        latest[(made.account, made.day)] = made
     return sorted(latest.values(), key=lambda each: (each.account, each.day))
-
-
-def _damage_error(file: str, line: int, message: str) -> WorkspaceError:
-    return WorkspaceError(message, place=Place(file, line), remedy=restore_remedy(file))
 
 
 ListAsked = Callable[[int, date], Sequence[str]]

@@ -19,8 +19,9 @@ from typing import Final, NamedTuple
 from msgspec import Struct
 from msgspec.structs import replace
 
-from cleared.base.csv_text import CsvDamage, format_record, read_records
-from cleared.base.errors import Place, UsageError, WorkspaceError, restore_remedy
+from cleared.base.csv_text import format_record
+from cleared.base.errors import Place, UsageError
+from cleared.books.ledger.bank_lines import damage_error, read_rows
 from cleared.books.ledger.entry import Entry
 from cleared.domains.record_audit import Violation
 
@@ -97,21 +98,18 @@ def parse_receipts(data: bytes | None, file: str) -> dict[str, Receipt]:
     line."""
     receipts: dict[str, Receipt] = {}
     links: dict[str, dict[str, str]] = {}
-    try:
-        for line, row in read_records(data, COLUMNS, optional=OPTIONAL) if data is not None else ():
-            receipt, state, entry_id, posting = _parse_row(row, file, line)
-            if state == REMOVED:
-                receipts.pop(receipt.sha256, None)
-                links.pop(receipt.sha256, None)
-                continue
-            receipts.setdefault(receipt.sha256, receipt)
-            of_receipt = links.setdefault(receipt.sha256, {})
-            if state == LINKED:
-                of_receipt[entry_id] = posting
-            elif state == UNLINKED:
-                of_receipt.pop(entry_id, None)
-    except CsvDamage as e:
-        raise _damage_error(file, e.line, str(e)) from None
+    for line, row in read_rows(data, file, COLUMNS, optional=OPTIONAL):
+        receipt, state, entry_id, posting = _parse_row(row, file, line)
+        if state == REMOVED:
+            receipts.pop(receipt.sha256, None)
+            links.pop(receipt.sha256, None)
+            continue
+        receipts.setdefault(receipt.sha256, receipt)
+        of_receipt = links.setdefault(receipt.sha256, {})
+        if state == LINKED:
+            of_receipt[entry_id] = posting
+        elif state == UNLINKED:
+            of_receipt.pop(entry_id, None)
     return {digest: replace(each, links=links[digest]) for digest, each in receipts.items()}
 
 
@@ -121,15 +119,11 @@ def _parse_row(row: list[str], file: str, line: int) -> tuple[Receipt, str, str,
         days = tuple(date.fromisoformat(text) for text in row[7].split(";") if text)
         receipt = Receipt(row[0], row[3], row[4], int(row[5]), row[8], row[9], amounts, days)
     except (ValueError, InvalidOperation):
-        raise _damage_error(file, line, "a receipt is not readable") from None
+        raise damage_error(file, line, "a receipt is not readable") from None
     is_placed = _SHA256.fullmatch(receipt.sha256) and receipt.file == place_receipt(receipt.sha256, receipt.file)
     if not is_placed or row[2] not in _STATES or not all(amount.is_finite() for amount in amounts):
-        raise _damage_error(file, line, "a receipt is not readable")
+        raise damage_error(file, line, "a receipt is not readable")
     return receipt, row[2], row[1], row[10]
-
-
-def _damage_error(file: str, line: int, message: str) -> WorkspaceError:
-    return WorkspaceError(message, place=Place(file, line), remedy=restore_remedy(file))
 
 
 def append_receipt_rows(data: bytes | None, rows: Iterable[str]) -> bytes:
