@@ -260,9 +260,11 @@ class CommittedRows:
             for values, name in kind.read_rows(data.decode("utf-8", "replace")):
                 yield (kind.key, *values), name
 
-    def count_more(self, before: Snapshot, files: Iterable[tuple[str, bytes | None]]) -> Counter[str]:
-        """How many rows of each kind files (path and content) have more than in a commit; negative where fewer."""
-        counts: Counter[str] = Counter()
+    def count_rows(
+        self, before: Snapshot, had: Mapping[str, int], files: Iterable[tuple[str, bytes | None]]
+    ) -> dict[str, int]:
+        """How many rows of each kind there are once a commit that had so many has these files (path and content)."""
+        counts = {kind.key: had.get(kind.key, 0) for kind in self.counted_kinds}
         for path, now in files:
             kind = self._find_kind(path)
             if kind is not None and kind.counted_as:

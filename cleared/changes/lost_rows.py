@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import Any, Final
 
@@ -220,19 +220,10 @@ def remember_seen(layout: Layout, repo: Repository, snapshot: Snapshot, checkpoi
 
 def _count_branch(layout: Layout, snapshot: Snapshot, seen: SeenBranch | None) -> SeenBranch:
     """The branch at a commit, with its rows; only what is new since it was seen is read."""
-    before = Snapshot(snapshot.repo, seen.commit if seen is not None else None)
-    paths = CommittedRows(layout).list_changed_paths(before, snapshot)
-    return _add_rows(layout, seen, before, str(snapshot.commit), ((path, snapshot.read_file(path)) for path in paths))
-
-
-def _add_rows(
-    layout: Layout, seen: SeenBranch | None, before: Snapshot, head: str, files: Iterable[tuple[str, bytes | None]]
-) -> SeenBranch:
-    """The branch as it was seen at the commit ``before``, with what these files of the commit ``head`` have more."""
     rows, had = CommittedRows(layout), seen.counts if seen is not None else {}
-    more = rows.count_more(before, files)
-    counts = {kind.key: had.get(kind.key, 0) + more[kind.key] for kind in rows.counted_kinds}
-    return SeenBranch(head, layout.config.paths.books, counts)
+    before = Snapshot(snapshot.repo, seen.commit if seen is not None else None)
+    files = ((path, snapshot.read_file(path)) for path in rows.list_changed_paths(before, snapshot))
+    return SeenBranch(str(snapshot.commit), layout.config.paths.books, rows.count_rows(before, had, files))
 
 
 def remember_commit(
@@ -243,9 +234,11 @@ def remember_commit(
     with suppress(WorkspaceError):
         checkpoint = read_checkpoint(repo.root)
         seen = checkpoint.branches.get(repo.branch.name) if checkpoint is not None else None
-        is_seen = seen is not None and (seen.commit, seen.books) == (before.commit, layout.config.paths.books)
-        if checkpoint is not None and is_seen:
-            made = _add_rows(layout, seen, before, commit, changes.items())
+        if checkpoint is None or seen is None:
+            return
+        if (seen.commit, seen.books) == (before.commit, layout.config.paths.books):
+            counts = CommittedRows(layout).count_rows(before, seen.counts, changes.items())
+            made = replace(seen, commit=commit, counts=counts)
             write_checkpoint(checkpoint.with_branch(repo.branch.name, made, ()))
 
 
