@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from datetime import date
 from decimal import Decimal, InvalidOperation
 from typing import Any, Final
@@ -40,6 +41,12 @@ def from_wire(value: Any) -> Any:
     if isinstance(value, list):
         return [from_wire(v) for v in value]
     return value
+
+
+def to_plain_json(value: Any) -> Any:
+    """A value as it comes back from a file of JSON, so that what was stored and what is new can be compared. What JSON
+    does not know becomes its text."""
+    return json.loads(json.dumps(value, default=str))
 
 
 def to_json(value: Any) -> Any:

@@ -17,6 +17,7 @@ from cleared.runs.approved_scripts import MAX_SCRIPT_BYTES, Scripts
 from cleared.sandbox.used_primitives import find_grants
 from cleared.trust.approval_record import canonical_digest, digest_of
 from cleared.trust.policy_in_force import settings_in_force
+from cleared.workspace.location import name_script
 from cleared.workspace.settings.loading import load_config
 from cleared.workspace.settings.model import Config
 
@@ -34,7 +35,7 @@ class Change(Struct, frozen=True):
     @property
     def name(self) -> str:
         """The stem of an agent or shared script, as commands take it."""
-        return self.path.rsplit("/", 1)[-1].removesuffix(".py")
+        return name_script(self.path)
 
     @property
     def digest(self) -> str:

@@ -9,6 +9,7 @@ from typing import Any, Final
 from msgspec import Struct
 
 from cleared.base.errors import CheckFailed, ClearedError, Place, UsageError
+from cleared.base.json_values import to_plain_json
 from cleared.base.terminal import count_noun
 from cleared.changes.host import Host
 from cleared.gate.approved_tests import find_changed_tests
@@ -30,7 +31,7 @@ from cleared.gate.file_kinds import file_kind
 from cleared.gate.impact import Impact
 from cleared.gate.latent_findings import Latent
 from cleared.gate.lint_rules import RULES, TITLES, result_to_dict
-from cleared.gate.regression_tests import parse_test, to_plain_json
+from cleared.gate.regression_tests import parse_test
 from cleared.gate.static_checks import CHECKS as STATIC_CHECKS
 from cleared.gate.static_checks import StaticChecks
 from cleared.git import Repository, Snapshot
@@ -38,7 +39,7 @@ from cleared.runs.approved_scripts import Scripts
 from cleared.sandbox.finding import Finding
 from cleared.sandbox.used_primitives import find_grants
 from cleared.trust.approval_record import canonical_digest
-from cleared.workspace.location import Layout
+from cleared.workspace.location import Layout, name_script
 from cleared.workspace.settings.protected_settings import compare_all_settings
 from cleared.workspace.settings.setting_keys import starts_something
 
@@ -310,7 +311,7 @@ class Gate:
 
     def _make_subject(self, kind: Any, path: str, data: bytes, now: Setup, then: Setup) -> Subject:
         source = data.decode("utf-8", errors="surrogateescape")
-        name = path.rsplit("/", 1)[-1].removesuffix(".py")
+        name = name_script(path)
         return Subject(kind, name, path, source, now, then, then.scripts.find_script_grants(source, path))
 
     def _affected_agents(self, candidate: Candidate) -> list[str]:

@@ -18,6 +18,7 @@ from msgspec import Struct
 
 from cleared.base.clock import format_iso
 from cleared.base.errors import Place, restore_command
+from cleared.base.json_values import to_plain_json
 from cleared.base.short_text import shorten_text
 from cleared.cards.kinds import kind_named
 from cleared.domains.installed_domains import load_comparisons
@@ -334,8 +335,3 @@ def _compare_corrected(case: RegressionTest, corrected: Mapping[str, RecordCompa
         records = to_plain_json(list(replayed.records[name]))
         differences += correction.compare_correction(case.expected[correction.correction_key], records)
     return differences
-
-
-def to_plain_json(value: Any) -> Any:
-    """As it comes back from JSON, so that what was stored and what is new can be compared."""
-    return json.loads(json.dumps(value, default=str))

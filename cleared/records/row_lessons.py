@@ -33,6 +33,7 @@ from cleared.records.row_changes import read_table
 from cleared.records.rule_table import Rule, RuleTable, drop_rule, find_rule_table, put_rule
 from cleared.records.table_names import FOLDER, table_of
 from cleared.records.table_rows import Table
+from cleared.workspace.location import name_script
 
 LEAST: Final = 3
 """Equal decisions that make a rule."""
@@ -50,7 +51,7 @@ class _Script(NamedTuple):
 
     @property
     def agent(self) -> str:
-        return _name_agent(self.path)
+        return name_script(self.path)
 
 
 class _Group(Struct, frozen=True):
@@ -164,7 +165,7 @@ def _propose(
     key = f"{group.rule.describe()} from now on"
     title = f"{key}, as you decided {number} of {number} times"
     if len(having) != 1:
-        paths = [path for path in live if _name_agent(path) == agent]
+        paths = [path for path in live if name_script(path) == agent]
         lessons.unwritten += [Unwritten(path, f"{group.table.name}: {title}") for path in paths if not having]
         return
     script = having[0]
@@ -245,7 +246,3 @@ def _is_older(source: LessonSource, path: str, rule: Rule, day: datetime) -> boo
     """Whether a version that was approved before that had the rule."""
     tables = (find_rule_table(text, path) for text in iter_older_texts(source.scripts, path, day))
     return any(rule == known for table in tables if table is not None for known, _ in table.rules)
-
-
-def _name_agent(path: str) -> str:
-    return path.rsplit("/", 1)[-1].removesuffix(".py")

@@ -24,10 +24,10 @@ from cleared.runs import suspended_runs
 from cleared.runs.execution import run_agent
 from cleared.runs.model_asking import ModelAsker, WaitsForModel
 from cleared.runs.outcome import RunResult
-from cleared.runs.question_card import agent_name
 from cleared.runs.question_tickets import TIMEOUT_ACTOR, Questions
 from cleared.runs.suspended_runs import Ended
 from cleared.trust.tickets import Ticket
+from cleared.workspace.location import name_script
 
 ESCALATES = "Escalates"
 """The trailer of the commit that notes that nobody answered in time."""
@@ -81,7 +81,7 @@ def resume_run(host: Host, card_id: str, asker: ModelAsker | None = None) -> Run
         card = questions.find_question(card_id)
         if card.gone_on is not None:
             return None
-        name = agent_name(questions.read_ticket(card).path)
+        name = name_script(questions.read_ticket(card).path)
     try:
         return run_agent(
             host, name, again=lambda current: suspended_runs.resume_run(current, card_id, name), asker=asker

@@ -12,6 +12,7 @@ from datetime import datetime
 from typing import Any, Final
 
 from cleared.base.errors import ClearedError, PolicyError, UsageError, WorkspaceError
+from cleared.base.json_values import to_plain_json
 from cleared.cards.card import Card
 from cleared.cards.kinds import QUESTION
 from cleared.changes.committed_cards import read_cards
@@ -20,11 +21,11 @@ from cleared.changes.host import Host
 from cleared.changes.trace import TraceStore
 from cleared.git import Repository, Snapshot
 from cleared.runs.approved_scripts import Scripts
-from cleared.runs.question_card import agent_name, displayed_digest
 from cleared.trust import trust_store
-from cleared.trust.approval_record import CONFIG, digest_of, try_parse_record
+from cleared.trust.approval_record import CONFIG, canonical_digest, digest_of, try_parse_record
 from cleared.trust.reviewers import UNRESTRICTED, ReviewRules, review_rules
 from cleared.trust.tickets import Ticket, is_signed_answer, parse_ticket
+from cleared.workspace.location import name_script
 
 TIMEOUT_ACTOR: Final = "timeout"
 """Who answers where nobody did in time."""
@@ -71,7 +72,7 @@ class Questions:
 
     def require_live_version(self, ticket: Ticket) -> None:
         """Raises ``PolicyError`` where the version that asked is not what runs now."""
-        name = agent_name(ticket.path)
+        name = name_script(ticket.path)
         data = self.snapshot.read_file(ticket.path) if ticket.path == self.host.layout.agent_path(name) else None
         if data is not None:
             self.scripts.require_approved(ticket.path, name, data)
@@ -118,7 +119,7 @@ class Questions:
         """The command that has the run of a held question asked again, or rejects it where there is no such agent."""
         ticket_data, name = card.details.get("ticket"), card.agent or ""
         if isinstance(ticket_data, Mapping) and isinstance(ticket_data.get("path"), str):
-            name = agent_name(ticket_data["path"])
+            name = name_script(ticket_data["path"])
         try:
             agent_exists = self.snapshot.read_file(self.host.layout.agent_path(name)) is not None
         except ClearedError:
@@ -259,3 +260,9 @@ TICKET_CHECKS: Final[dict[str, TicketCheck]] = {
     "shown": _check_displayed,
 }
 """Why a ticket may not count: each gives the cause, and its own remedy if it has one; nothing where all is well."""
+
+
+def displayed_digest(card: Card) -> str:
+    """Digest of all that a question shows a person, its ticket aside."""
+    details = {name: value for name, value in to_plain_json(card.details).items() if name != "ticket"}
+    return canonical_digest([card.title, card.agent, card.run_id, details])

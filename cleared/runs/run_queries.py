@@ -16,6 +16,7 @@ from cleared.domains.installed_domains import parse_header
 from cleared.git import Snapshot, history
 from cleared.sandbox.construct_lint import lint_script
 from cleared.trust.verification import Approvals, remedy_of
+from cleared.workspace.location import name_script
 
 
 def read_agents(host: Host) -> list[dict[str, Any]]:
@@ -57,7 +58,7 @@ def _agent_data(host: Host, snapshot: Snapshot, approvals: Approvals, path: str)
     head = snapshot.read_file(path)
     full = host.root / path
     work = full.read_bytes() if full.is_file() and not full.is_symlink() else None
-    approval, remedy, name = None, "", path.rsplit("/", 1)[1].removesuffix(".py")
+    approval, remedy, name = None, "", name_script(path)
     if head is None:
         state = "missing" if work is None else "not committed"
     else:

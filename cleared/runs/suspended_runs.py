@@ -16,7 +16,7 @@ from msgspec.structs import replace
 
 from cleared.base.clock import format_iso
 from cleared.base.errors import ClearedError, PolicyError, UsageError, WorkspaceError
-from cleared.base.json_values import to_json
+from cleared.base.json_values import to_json, to_plain_json
 from cleared.cards.card import Card, card_id
 from cleared.cards.kinds import QUESTION
 from cleared.changes import commit_messages, draft
@@ -26,12 +26,12 @@ from cleared.domains.installed_domains import describe_drafts
 from cleared.git import Repository, Snapshot, find_clone_id
 from cleared.primitives.queue import Question
 from cleared.runs.attempt import Attempt, Event, Resumption, parse_event
-from cleared.runs.question_card import agent_name, displayed_digest, through_json
-from cleared.runs.question_tickets import Held, Questions
+from cleared.runs.question_tickets import Held, Questions, displayed_digest
 from cleared.sandbox.trigger_kinds import ON_DEMAND
 from cleared.trust.approval_record import digest_of
 from cleared.trust.keys import run_key
 from cleared.trust.tickets import Ticket, sign_ticket
+from cleared.workspace.location import name_script
 
 MAX_TRIED_CHOICES: Final = 4
 """Choices whose outcome is rehearsed for the card, at most."""
@@ -85,7 +85,7 @@ def record_question(
         attempt.run_id,
         None,
         attempt.script.name,
-        clean.redact_data(through_json(details)),
+        clean.redact_data(to_plain_json(details)),
     )
     try:
         card = replace(card, details={**card.details, "ticket": _make_ticket(questions, attempt, card).to_dict()})
@@ -203,7 +203,7 @@ def resume_run(questions: Questions, identity: str, name: str) -> Resumption:
     if questions.find_resumable_ticket(card) is None:
         raise UsageError(f"{card.id} waits for its answer", remedy=f"cleared queue answer {card.id} CHOICE.")
     questions.require_live_version(ticket)
-    if agent_name(ticket.path) != name:
+    if name_script(ticket.path) != name:
         raise UsageError(f"{card.id} is not a question of {name}", remedy="cleared queue show.")
     answers: dict[str, str] = {}
     for each, its in run_questions:  # of a question that was asked again, what was answered last
@@ -239,7 +239,7 @@ def ask_again(questions: Questions, identity: str, name: str, *, believed: bool)
             raise UsageError(f"{card.id} is not a question of {name}", remedy="cleared queue show.") from None
         event = _read_card_event(card, believed=believed)
     else:
-        if agent_name(ticket.path) != name:
+        if name_script(ticket.path) != name:
             raise UsageError(f"{card.id} is not a question of {name}", remedy="cleared queue show.")
         if questions.is_run_finished(card, ticket):
             raise UsageError(f"the run of {card.id} has gone on already", remedy="cleared run list shows it.")
@@ -270,7 +270,7 @@ def _read_card_event(card: Card, *, believed: bool) -> Event:
         return Event()
     if not believed:
         about = [event.kind, event.name, str(event.key), *(path for path, _ in event.files)]
-        data = "" if event.payload is None else f" with {str(through_json(event.payload))[:300]}"
+        data = "" if event.payload is None else f" with {str(to_plain_json(event.payload))[:300]}"
         raise Held(
             f"nothing proves what {card.id} was asked for; the card says: {' '.join(filter(None, about))}{data}",
             remedy=f"If that is right, run it for that: cleared agent run {card.agent} --again {card.id} --yes",

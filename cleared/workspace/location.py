@@ -113,6 +113,11 @@ class Layout(Struct, frozen=True):
         return f"{self.scripts_dir}/{require_safe_name(name, 'script')}.py"
 
 
+def name_script(path: str) -> str:
+    """What commands call the agent or shared script that lies at a path."""
+    return path.rsplit("/", 1)[-1].removesuffix(".py")
+
+
 def cleared_home() -> Path:
     """Where this user's key and trust lie: ``$CLEARED_HOME``, else the platform's configuration folder.
 

@@ -17,8 +17,7 @@ from world import World
 
 from cleared.cards.card import Card
 from cleared.runs import question_tickets
-from cleared.runs.question_card import displayed_digest
-from cleared.runs.question_tickets import Questions
+from cleared.runs.question_tickets import Questions, displayed_digest
 from cleared.trust.approval_record import digest_of
 from cleared.trust.keys import Key
 from cleared.trust.verification import Approvals

@@ -10,7 +10,7 @@ from harness import QUEUE, Workspace, refused, unchanged
 from msgspec.structs import replace
 
 from cleared.cards.card import Card
-from cleared.runs.question_card import displayed_digest
+from cleared.runs.question_tickets import displayed_digest
 from cleared.trust import tickets
 from cleared.trust.keys import Key
 

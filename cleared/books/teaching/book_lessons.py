@@ -53,6 +53,7 @@ from cleared.gate.improvements import Improvement, Lessons, LessonSource, OpenQu
 from cleared.git import Snapshot
 from cleared.sandbox.script_source import parse_script
 from cleared.sandbox.source_edits import remove_item
+from cleared.workspace.location import name_script
 
 _UNUSED_DAYS: Final = 400
 """So long a row has counted for no line before it is proposed to take it out: what comes once a year has come."""
@@ -70,7 +71,7 @@ def find_lessons(source: LessonSource) -> Lessons:
     decided = AllBookedLines.join(_mark_unattested(host, source.snapshot, standing), banks.values())
     history = DecidedHistory(decided, read_answers(source.cards.values()))
     today, enough = host.clock.now().date(), host.config.thresholds.auto_confirm
-    live = {path.rsplit("/", 1)[-1].removesuffix(".py"): path for path in read_approved(source.scripts)}
+    live = {name_script(path): path for path in read_approved(source.scripts)}
     makers = {record_id: agent for record_id, agent in _list_makers(source) if agent in live}
     lessons = Lessons()
     for key in decided.decided_keys:

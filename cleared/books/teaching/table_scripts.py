@@ -10,6 +10,7 @@ from cleared.books.teaching.rule_chain import RuleChain, find_rule_chain
 from cleared.books.teaching.vendor_table import VendorTable, find_vendor_table, replace_table
 from cleared.runs.approved_scripts import Scripts
 from cleared.workspace import template
+from cleared.workspace.location import name_script
 
 
 class ChainScript(NamedTuple):
@@ -21,7 +22,7 @@ class ChainScript(NamedTuple):
 
     @property
     def agent(self) -> str:
-        return self.path.rsplit("/", 1)[-1].removesuffix(".py")
+        return name_script(self.path)
 
 
 class TableScript(NamedTuple):
@@ -35,7 +36,7 @@ class TableScript(NamedTuple):
 
     @property
     def agent(self) -> str:
-        return self.path.rsplit("/", 1)[-1].removesuffix(".py")
+        return name_script(self.path)
 
 
 def list_table_scripts(scripts: Scripts, agent: str = "") -> list[TableScript]:

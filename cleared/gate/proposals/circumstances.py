@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from cleared.base.json_values import to_plain_json
 from cleared.changes.host import Host
 from cleared.changes.record_sources import CommittedSource
 from cleared.domains.installed_domains import name_references
 from cleared.gate.candidate import Change
-from cleared.gate.regression_tests import to_plain_json
 from cleared.runs.approved_scripts import Scripts
 from cleared.trust.approval_record import canonical_digest, digest_of
 from cleared.workspace.settings.protected_settings import read_public_settings

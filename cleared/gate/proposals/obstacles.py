@@ -18,7 +18,7 @@ from cleared.sandbox.header import Header
 from cleared.sandbox.trigger_kinds import FILE_WATCH, ON_DEMAND, WEBHOOK, kinds_of
 from cleared.sandbox.used_primitives import MODEL_PRIMITIVES
 from cleared.trust.verification import Approvals
-from cleared.workspace.location import Layout
+from cleared.workspace.location import Layout, name_script
 from cleared.workspace.process_lock import find_running_service
 from cleared.workspace.settings.loading import load_config
 from cleared.workspace.settings.model import Config
@@ -35,7 +35,7 @@ def list_obstacles(host: Host, proposal: Proposal, olds: Mapping[str, bytes | No
         header, old = (_read_header(data, path) for data in (text, olds.get(path)))
         if header is None:
             continue
-        name = path.rsplit("/", 1)[-1].removesuffix(".py")
+        name = name_script(path)
         if why := approvals.find_disabling(path):
             lines.append(f"{name} runs only once it is enabled again: {why} (cleared agent enable {name}).")
         if old is None or (old.triggers, old.schedule, old.watch, old.event) != (

@@ -26,6 +26,7 @@ from cleared.gate.candidate import Change
 from cleared.gate.dry_run_inputs import DryRunPin
 from cleared.gate.file_kinds import file_kind
 from cleared.trust.approval_record import digest_of
+from cleared.workspace.location import name_script
 
 FOLDER: Final = "queue/proposals"
 _NAME: Final = re.compile(r"P([1-9][0-9]{0,8})-[0-9a-f]{8}")
@@ -98,7 +99,7 @@ class Proposal(Struct, frozen=True):
     @property
     def agents(self) -> list[str]:
         """The agents it changes."""
-        return [str(f["path"]).rsplit("/", 1)[-1].removesuffix(".py") for f in self._agent_files]
+        return [name_script(str(f["path"])) for f in self._agent_files]
 
     @property
     def _agent_files(self) -> list[Mapping[str, Any]]:

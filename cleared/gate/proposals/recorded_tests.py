@@ -10,6 +10,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from cleared.base.errors import PolicyError, UsageError
+from cleared.base.json_values import to_plain_json
 from cleared.changes import commit_messages
 from cleared.changes.decisions.decision_context import Decision, DecisionContext, commit_decision
 from cleared.changes.host import Host
@@ -21,7 +22,7 @@ from cleared.gate.dry_run import DryRun, Setup, dry_run_script
 from cleared.gate.examination import Gate
 from cleared.gate.past_runs import DryRunInput, find_past_run
 from cleared.gate.proposals.record_signing import Signer, sign_tests
-from cleared.gate.regression_tests import RecordingSnapshot, RegressionTest, find_corrected, parse_test, to_plain_json
+from cleared.gate.regression_tests import RecordingSnapshot, RegressionTest, find_corrected, parse_test
 from cleared.git import Snapshot, history
 from cleared.runs.approved_scripts import Scripts
 from cleared.trust.approval_record import CORRECTED, canonical_digest
