@@ -49,6 +49,13 @@ def to_plain_json(value: Any) -> Any:
     return json.loads(json.dumps(value, default=str))
 
 
+def require_text(value: Any) -> str:
+    """The value. Raises ``TypeError`` for anything but a text."""
+    if not isinstance(value, str):
+        raise TypeError(f"{str(value)[:40]!r} is not a text")
+    return value
+
+
 def to_json(value: Any) -> Any:
     """For people and ``--json``: like ``to_wire``, but a ``Decimal`` is its digits as a string."""
     kind = type(value)

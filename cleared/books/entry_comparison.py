@@ -10,6 +10,7 @@ from typing import Any, ClassVar, Final
 
 from cleared.base.errors import UsageError
 from cleared.base.file_source import FileSource
+from cleared.base.json_values import require_text
 from cleared.base.short_text import join_words, quote_text
 from cleared.books.ledger.entry import entry_to_json
 from cleared.books.staged_books import ledger_accounts, open_books
@@ -49,7 +50,7 @@ class EntryComparison(RecordComparison):
         return {**{key: value for key, value in record.items() if key != "entry_id"}, "lines": lines}
 
     def summarise(self, record: Record) -> RecordSummary:
-        texts = {name: _require_text(record[name]) for name in ("date", "description", "status", "amount")}
+        texts = {name: require_text(record[name]) for name in ("date", "description", "status", "amount")}
         return RecordSummary(str(record.get("reference") or f"{texts['date']} {texts['description']}"), **texts)
 
     def flatten(self, record: Record) -> Mapping[str, Any]:
@@ -153,7 +154,7 @@ class EntryComparison(RecordComparison):
 
     def check_correction(self, expected: Any) -> None:
         for reference, legs in expected.items():
-            _require_text(reference)
+            require_text(reference)
             for account, debit, credit in legs:
                 if type(account) is not int or not isinstance(debit, str) or not isinstance(credit, str):
                     raise ValueError("a leg is not [account, debit, credit]")
@@ -200,13 +201,6 @@ def _describe_legs_by_name(record: Record, names: Mapping[str, str]) -> str:
         f"{names.get(str(x['account_id']), x['account_id'])} {_signed_amount(x['debit'], x['credit'])}"
         for x in record["lines"]
     )
-
-
-def _require_text(value: Any) -> str:
-    """Raises ``TypeError`` for anything but a text."""
-    if not isinstance(value, str):
-        raise TypeError(f"{str(value)[:40]!r} is not a text")
-    return value
 
 
 def _signed_amount(debit: object, credit: object) -> str:

@@ -54,7 +54,9 @@ class DryRunChecks:
         try:
             subject.script = subject.proposed_setup.scripts.load_agent(subject.name)
         except ClearedError as e:  # what the checks before let pass by a setting
-            return make_result("rehearsal", [_script_finding(subject, "rehearsal", str(e))], {})
+            return make_result(
+                "rehearsal", [Finding("rehearsal", str(e), Place(subject.file), "Correct the script.")], {}
+            )
         header, pin = subject.script.header, self.pins.get(subject.name)
         host = subject.proposed_setup.host
         inputs, pin = collect_inputs(host, self.repo, self.snapshot, subject.name, header, pin)
@@ -215,10 +217,6 @@ def _is_unchanged(subject: Subject) -> bool:
         return False
     paths = {*now.scripts.texts, *then.scripts.texts}
     return all(now.scripts.texts.get(p) == then.scripts.texts.get(p) for p in paths)
-
-
-def _script_finding(subject: Subject, rule: str, message: str) -> Finding:
-    return Finding(rule, message, Place(subject.file), "Correct the script.")
 
 
 def _failure_finding(subject: Subject, result: DryRun, remedy: str | None) -> Finding:

@@ -189,7 +189,7 @@ class Gate:
             results = [*results, make_result("proposal", report.general_findings, {})]
         return results
 
-    def _gather_agent(self, name: str, texts: Mapping[str, bytes | None] | None = None) -> Candidate:
+    def _gather_agent(self, name: str, texts: Mapping[str, bytes | None] | None) -> Candidate:
         """An agent from ``texts``, or its working copy. Raises ``UsageError`` where there is none, or no such agent."""
         path = self.host.layout.agent_path(name)
         target = name if file_kind(name) is None else path  # an agent may be named like a file
@@ -202,12 +202,15 @@ class Gate:
             )
         return candidate
 
+    def _gather_subject(self, name: str, texts: Mapping[str, bytes | None] | None) -> Subject:
+        """The same as its checks take it."""
+        subjects = self._make_subjects(self._gather_agent(name, texts), self.host)
+        return next(each for each in subjects if each.file == self.host.layout.agent_path(name))
+
     def rehearse(self, name: str, *, texts: Mapping[str, bytes | None] | None = None) -> list[DryRun]:
         """The dry runs of an agent of ``texts``, or of its working copy: over an empty folder, sample data, the latest
         files. Raises ``UsageError`` where there is no such agent, ``CheckFailed`` where its text may not be run."""
-        candidate = self._gather_agent(name, texts)
-        path = self.host.layout.agent_path(name)
-        subject = next(s for s in self._make_subjects(candidate, self.host) if s.file == path)
+        subject = self._gather_subject(name, texts)
         result = DryRunChecks(self.repo, self.snapshot, 0).check_dry_runs(subject)
         if not subject.dry_runs:
             (found,) = result.findings
@@ -220,12 +223,10 @@ class Gate:
         Raises ``UsageError`` where there is no such agent, or no approved version of it, ``PolicyError`` where the
         working copy does not pass the checks.
         """
-        candidate = self._gather_agent(name, texts)
-        path = self.host.layout.agent_path(name)
-        subject = next(s for s in self._make_subjects(candidate, self.host) if s.file == path)
+        subject = self._gather_subject(name, texts)
         if subject.old is None:
             raise UsageError(
-                f"{path} has no approved version to compare with", remedy=f"See cleared agent check {name}."
+                f"{subject.file} has no approved version to compare with", remedy=f"See cleared agent check {name}."
             )
         subject.script = subject.proposed_setup.scripts.load_agent(name)
         return DryRunChecks(self.repo, self.snapshot, runs).compare_versions(subject, runs)

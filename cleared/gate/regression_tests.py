@@ -18,7 +18,7 @@ from msgspec import Struct
 
 from cleared.base.clock import format_iso
 from cleared.base.errors import Place, restore_command
-from cleared.base.json_values import to_plain_json
+from cleared.base.json_values import require_text, to_plain_json
 from cleared.base.short_text import shorten_text
 from cleared.cards.kinds import kind_named
 from cleared.domains.installed_domains import load_comparisons
@@ -109,13 +109,13 @@ def parse_test(data: bytes, path: str) -> RegressionTest:
             raise ValueError("another version")
         case = RegressionTest(
             path.rsplit("/", 1)[-1].removesuffix(".json"),
-            _require_text(fields["agent"]),
-            _require_text(fields["why"]),
+            require_text(fields["agent"]),
+            require_text(fields["why"]),
             datetime.fromisoformat(fields["now"]),
             {str(k): _decode_bytes(v) for k, v in fields["inputs"].items()},
             {str(k): _decode_bytes(v) for k, v in fields["books"].items()},
             dict(fields["expected"]),
-            _require_text(fields["run"]),
+            require_text(fields["run"]),
             parse_event(fields["event"]) if "event" in fields else None,
             dict(fields.get("answers") or {}),
         )
@@ -154,12 +154,6 @@ def find_corrected(expected: Mapping[str, Any]) -> dict[str, RecordComparison]:
     return {name: each for name, each in load_comparisons().items() if each.correction_key in expected}
 
 
-def _require_text(value: Any) -> str:
-    if not isinstance(value, str):
-        raise TypeError(f"{str(value)[:40]!r} is not a text")
-    return value
-
-
 def _encode_bytes(data: bytes) -> Any:
     try:
         return data.decode("utf-8")
@@ -171,7 +165,7 @@ def _decode_bytes(value: Any) -> bytes:
     return (
         base64.b64decode(value["base64"], validate=True)
         if isinstance(value, dict)
-        else _require_text(value).encode("utf-8")
+        else require_text(value).encode("utf-8")
     )
 
 

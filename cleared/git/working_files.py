@@ -22,7 +22,6 @@ from cleared.git.object_reader import HashName, TreeEntry, blob_id
 from cleared.git.repository import Snapshot
 
 #: What ``read_content_id`` gives for a path at which there is something else than a plain, readable file.
-NotAFile = Literal["symlink", "folder", "special", "unreadable"]
 NOT_A_FILE: frozenset[str] = frozenset({"symlink", "folder", "special", "unreadable"})
 
 
@@ -80,7 +79,7 @@ def is_blocked(root: Path, path: str) -> bool:
 
 
 def read_content_id(path: Path, hash_name: HashName) -> str | None:
-    """The blob id of the file at ``path``; a word of ``NotAFile`` for something else, ``None`` for nothing."""
+    """The blob id of the file at ``path``; a word of ``NOT_A_FILE`` for something else, ``None`` for nothing."""
     try:
         mode = path.lstat().st_mode
         if stat.S_ISREG(mode):

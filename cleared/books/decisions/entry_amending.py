@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 
 from cleared.base.errors import UsageError
 from cleared.books.ledger.chains import RESTORES
-from cleared.books.ledger.entry import AMENDABLE, AMENDED, Entry
+from cleared.books.ledger.entry import AMENDABLE, AMENDED, Entry, list_plain_tags
 from cleared.books.ledger.staged_journal import Books
 
 
@@ -23,7 +23,7 @@ def list_amendments(
             raise UsageError("a tag is a word without ; and without @ at its beginning", remedy="Correct --tag.")
     texts = {"counterparty": counterparty, "notes": notes}
     changed = {column: text for column, text in texts.items() if text is not None and text != getattr(entry, column)}
-    if tags is not None and list(tags) != _plain_tags(entry.tags):
+    if tags is not None and list(tags) != list_plain_tags(entry.tags):
         changed["tags"] = ";".join([*tags, *_host_tags(entry.tags)])
     return changed
 
@@ -58,7 +58,7 @@ def restore_amended(books: Books, before: Mapping[str, Entry], after: Mapping[st
             texts = {c: getattr(was, c) for c in wanted if c != "tags" and getattr(entry, c) == getattr(now, c)}
             if "tags" in wanted:
                 own = [tag for tag in _host_tags(entry.tags) if tag != AMENDED or AMENDED in was.tags.split(";")]
-                texts["tags"] = ";".join([*_plain_tags(was.tags), *own])
+                texts["tags"] = ";".join([*list_plain_tags(was.tags), *own])
             books.amend_entry(target, **texts)
     return restored
 
@@ -69,7 +69,7 @@ def describe_changes(was: Entry, now: Entry) -> list[tuple[str, str, str]]:
     for column in AMENDABLE:
         old, new = (getattr(each, column) for each in (was, now))
         if column == "tags":
-            old, new = (";".join(_plain_tags(tags)) for tags in (old, new))
+            old, new = (";".join(list_plain_tags(tags)) for tags in (old, new))
         if old != new:
             changes.append((column, old, new))
     return changes
@@ -91,10 +91,6 @@ def _list_restorations(books: Books, entry_id: str) -> list[str]:
             found.append(each)
             waiting += books.chains.find_linked(each, RESTORES)
     return found
-
-
-def _plain_tags(tags: str) -> list[str]:
-    return [tag for tag in tags.split(";") if tag and not tag.startswith("@")]
 
 
 def _host_tags(tags: str) -> list[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import date
 from decimal import Decimal
 
@@ -23,7 +24,11 @@ def find_corrections(books: Books, entry: Entry) -> list[Entry]:
 
 def effective_legs(books: Books, entry: Entry) -> tuple[Leg, ...]:
     """The entry's legs after all corrections of it that stand."""
-    corrections = find_corrections(books, entry)
+    return join_legs(entry, find_corrections(books, entry))
+
+
+def join_legs(entry: Entry, corrections: Sequence[Entry]) -> tuple[Leg, ...]:
+    """What an entry posts together with its corrections, a leg for each account that they move."""
     if not corrections:
         return entry.legs
     totals = sum_by_account((leg.account_id, leg.amount) for each in (entry, *corrections) for leg in each.legs)

@@ -172,6 +172,11 @@ class Entry(NamedTuple):
         return "".join(out)
 
 
+def list_plain_tags(tags: str) -> list[str]:
+    """The tags that people and files may set: those of the host are the host's."""
+    return [tag for tag in tags.split(";") if tag and not tag.startswith("@")]
+
+
 @cache
 def leg_suffix(index: int) -> str:
     """a … z, aa, ab …: the name of the leg with this 0-based index."""

@@ -10,7 +10,7 @@ from decimal import Decimal
 from typing import Final
 
 from cleared.books.ledger.chains import CORRECTS, list_links, sum_by_account
-from cleared.books.ledger.corrections import make_leg
+from cleared.books.ledger.corrections import join_legs
 from cleared.books.ledger.entry import Entry
 from cleared.books.ledger.grouped_items import GroupedItems, ItemsMadeLate
 
@@ -68,10 +68,7 @@ def stand_entry(entry: Entry, corrections: Sequence[Entry], *, corrects: bool) -
     """
     if entry.status == "voided" or corrects:
         return None
-    if not corrections:
-        return entry
-    totals = sum_by_account((leg.account_id, leg.amount) for each in (entry, *corrections) for leg in each.legs)
-    return entry._replace(legs=tuple(make_leg(account, amount) for account, amount in totals.items() if amount))
+    return entry._replace(legs=join_legs(entry, corrections)) if corrections else entry
 
 
 def list_standing_entries(entries: Iterable[Entry]) -> Iterator[Entry]:

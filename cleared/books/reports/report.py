@@ -47,6 +47,11 @@ class Row(Struct, frozen=True):
     """Ids of the entries behind it, where the report drills down to them."""
 
     @property
+    def amounts(self) -> tuple[Decimal, ...]:
+        """Its cells that are amounts."""
+        return tuple(cell for cell in self.cells if isinstance(cell, Decimal))
+
+    @property
     def is_bold(self) -> bool:
         """Whether it stands out: a heading or a total."""
         return self.kind in ("heading", "total")

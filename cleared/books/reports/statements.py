@@ -43,7 +43,7 @@ def make_trial_balance(books: ReportBooks, period: DateSpan, compared: DateSpan 
     if any(retained):
         sides = tuple(side for amount in retained for side in _split_sides(amount, zero))
         rows.append(Row(_RETAINED, sides, key="retained"))
-    total = add_amounts([_amounts_of(row) for row in rows], len(columns), zero)
+    total = add_amounts([row.amounts for row in rows], len(columns), zero)
     rows.append(Row("Total", total, "total", key="total", above=len(rows)))
     return books.make_report(
         "trial-balance",
@@ -199,7 +199,7 @@ def add_section(
     key = types[0]
     inner, parts, total = AccountTree(books.accounts, amounts, width, books.zero).list_rows(1, key)
     parts += tuple((row.key, 1) for row in more)
-    total = add_amounts([total, *(_amounts_of(row) for row in more)], width, books.zero)
+    total = add_amounts([total, *(row.amounts for row in more)], width, books.zero)
     rows += [
         Row(title, kind="heading"),
         *inner,
@@ -212,10 +212,6 @@ def add_section(
 def _with_change(amounts: Amounts) -> Amounts:
     """The amounts, and where there are two of them how much the first is more."""
     return amounts if len(amounts) < 2 else (*amounts, amounts[0] - amounts[1])
-
-
-def _amounts_of(row: Row) -> Amounts:
-    return tuple(cell for cell in row.cells if isinstance(cell, Decimal))
 
 
 def _split_sides(balance: Decimal, zero: Decimal) -> tuple[Decimal, Decimal]:

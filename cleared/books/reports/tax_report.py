@@ -21,7 +21,7 @@ from cleared.base.date_spans import DateSpan
 from cleared.base.errors import CheckFailed
 from cleared.books.index.journal_index import EntryFilter
 from cleared.books.ledger.entry import CLOSING
-from cleared.books.reports.account_tree import Amounts, add_amounts
+from cleared.books.reports.account_tree import add_amounts
 from cleared.books.reports.report import Column, Report, Row, describe_pending
 from cleared.books.reports.report_books import ReportBooks
 
@@ -62,7 +62,7 @@ def make_tax_report(books: ReportBooks, period: DateSpan, *, draft: bool) -> Rep
     if unlisted:
         rows += _list_line(books, _NO_LINE, "none", unlisted, lines, sums, ids)
         parts.append(("none", 1))
-    totals = [_figures(row) for row in rows if row.kind == "total"]
+    totals = [row.amounts for row in rows if row.kind == "total"]
     net = add_amounts(totals, 2, books.zero)
     rows.append(Row("Revenue less expenses", (net[0], None, net[1]), "total", key="net", parts=tuple(parts)))
     columns = (Column("books", "in the books"), Column("share", "share", "text", False), Column("form", "on the form"))
@@ -105,13 +105,9 @@ def _list_line(
                 entries=tuple(ids.get(number, ())),
             )
         )
-    total = add_amounts([_figures(row) for row in rows], 2, books.zero)
+    total = add_amounts([row.amounts for row in rows], 2, books.zero)
     parts = tuple((row.key, 1) for row in rows)
     return [*rows, Row(title, (total[0], None, total[1]), "total", key=key, parts=parts)]
-
-
-def _figures(row: Row) -> Amounts:
-    return tuple(cell for cell in row.cells if isinstance(cell, Decimal))
 
 
 def _list_entries(books: ReportBooks, period: DateSpan, numbers: set[int]) -> dict[int, list[str]]:

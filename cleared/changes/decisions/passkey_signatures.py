@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 
 from cleared.base.errors import WorkspaceError
 from cleared.changes.attestation import load_approvals
-from cleared.changes.decisions.signatures import find_signing_key, read_parents
+from cleared.changes.decisions.signatures import find_signing_key, make_violation, read_parents
 from cleared.changes.host import Host
 from cleared.domains.record_audit import Violation
 from cleared.git import Repository, Snapshot, history
@@ -37,7 +37,7 @@ def find_wrong_passkey_signatures(host: Host, repo: Repository, snapshot: Snapsh
             continue
         problem = _find_problem(repo, approvals, commit, key)
         if problem:
-            wrong.append((commit.id, _make_violation(commit, problem)))
+            wrong.append((commit.id, make_violation(commit, problem, _REMEDY)))
         else:
             signed.append((key, commit.trailers.get("Clock", ""), read_counter(commit.trailers[SIGNATURE]), commit))
     return [*wrong, *_find_falling_counters(signed), *(_find_late_decisions(host, repo, signed) if signed else ())]
@@ -90,7 +90,7 @@ def _find_late_decisions(
             for commit in (commits[each.id] for each in later if each.id in commits):
                 is_same = passkey_path(commit.trailers[KEY]) == path and old == _read_record_id(repo, commit.id, path)
                 if is_same and history.find_merge_base(host.root, [change.id, commit.id]) == change.id:
-                    yield commit.id, _make_violation(commit, "its passkey had been removed before")
+                    yield commit.id, make_violation(commit, "its passkey had been removed before", _REMEDY)
 
 
 def _read_record_id(repo: Repository, commit: str, path: str) -> str:
@@ -106,13 +106,7 @@ def _find_falling_counters(signed: list[tuple[str, str, int, CommitInfo]]) -> li
         most, since = highest.get(key, (0, ""))
         if counter <= most and at > since and most > 0:
             text = f"the counter of its passkey went back, from {most} to {counter}: the passkey may have been copied"
-            wrong.append((commit.id, _make_violation(commit, text)))
+            wrong.append((commit.id, make_violation(commit, text, _REMEDY)))
         if counter >= most:
             highest[key] = (counter, at)
     return wrong
-
-
-def _make_violation(commit: CommitInfo, problem: str) -> Violation:
-    by, short = commit.trailers.get("By") or commit.author, commit.id[:10]
-    text = f"commit {short} ({commit.subject[:60]!r}, {by}): {problem}"
-    return Violation("authority", text, _REMEDY.replace("COMMIT", short))

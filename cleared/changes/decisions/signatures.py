@@ -124,7 +124,7 @@ def find_unauthorized_commits(host: Host, repo: Repository) -> list[tuple[str, V
             case = judge.judge_commit(commit)
         except (WorkspaceError, ValueError) as error:
             case = _CommitFindings(
-                "", needs_two=[_make_violation(commit, f"it cannot be judged: {error}", _REMEDY_FOR_TWO)]
+                "", needs_two=[make_violation(commit, f"it cannot be judged: {error}", _REMEDY_FOR_TWO)]
             )
         cases.append((commit.id, case))
         named = commit.trailers.get(ACCEPTS_TRAILER, "") if case.key else ""
@@ -136,7 +136,7 @@ def find_unauthorized_commits(host: Host, repo: Repository) -> list[tuple[str, V
     if books.pinned and judge.workspace_id != books.id:
         explanation = "who decided was judged by the id of other books than this clone holds"
         cases.append(
-            (first.id, _CommitFindings("", needs_two=[_make_violation(first, explanation, _REMEDY_OTHER_BOOKS)]))
+            (first.id, _CommitFindings("", needs_two=[make_violation(first, explanation, _REMEDY_OTHER_BOOKS)]))
         )
     return [
         (commit_id, v)
@@ -192,7 +192,7 @@ class _HistoryJudge(Struct):
                 what.append("answers for another commit")
             if what:
                 explanation = f"it {' and '.join(what)}, without a reviewer's signature"
-                case.needs_one.append(_make_violation(commit, explanation, _REMEDY_FOR_ONE))
+                case.needs_one.append(make_violation(commit, explanation, _REMEDY_FOR_ONE))
         heavy = [e for e in effects if rules.needs_two(e.weight) and (not is_run or e.is_settled)]
         heavy += changed
         if heavy:
@@ -225,7 +225,7 @@ class _HistoryJudge(Struct):
                 if record is None:
                     explanation = "it changed the approved settings, which no reviewer has approved"
                     case.needs_two.append(
-                        _make_violation(
+                        make_violation(
                             commit, explanation, f"Restore {CONFIG} from the commit before. {_REMEDY_FOR_TWO}"
                         )
                     )
@@ -237,7 +237,7 @@ class _HistoryJudge(Struct):
                 keys = {record.key, case.key or record.key} if record is not None and rules.is_restricted else set()
                 if record is not None and not keys <= set(rules.approvers) and self._is_genuine(record):
                     explanation = f"{record.path} was approved by {record.by}, with a key of nobody who approves here"
-                    case.needs_one.append(_make_violation(commit, explanation, _REMEDY_FOR_ONE))
+                    case.needs_one.append(make_violation(commit, explanation, _REMEDY_FOR_ONE))
         return changed
 
     def _accept_settings(
@@ -321,7 +321,7 @@ class _HistoryJudge(Struct):
             explanation = (
                 f"it decided {', '.join(names[:5])}{' …' if len(names) > 5 else ''}, which takes two reviewers"
             )
-            case.needs_two.append(_make_violation(commit, explanation, _REMEDY_FOR_TWO))
+            case.needs_two.append(make_violation(commit, explanation, _REMEDY_FOR_TWO))
 
 
 def read_settlements(layout: Layout, commit: CommitInfo, before: Snapshot, after: Snapshot) -> Iterator[dict[str, Any]]:
@@ -337,7 +337,8 @@ def read_settlements(layout: Layout, commit: CommitInfo, before: Snapshot, after
                     yield event
 
 
-def _make_violation(commit: CommitInfo, explanation: str, remedy: str) -> Violation:
+def make_violation(commit: CommitInfo, explanation: str, remedy: str) -> Violation:
+    """That who decided a commit is not right. ``remedy``: with ``COMMIT`` for its id."""
     by, short = commit.trailers.get("By") or commit.author, commit.id[:10]
     explanation = f"commit {short} ({commit.subject[:60]!r}, {by}): {explanation}"
     return Violation("authority", explanation, remedy.replace("COMMIT", short))

@@ -20,6 +20,7 @@ from cleared.books.exports.migration.source_books import (
     SourceBooks,
     SourceEntry,
     SourcePosting,
+    read_day,
 )
 from cleared.books.exports.written_text import unquote_string
 
@@ -131,7 +132,7 @@ class _LedgerReader:
             self.faults.add(line, f"{head[:60]!r} is not a directive that is known")
 
     def _read_transaction(self, line: int, head: re.Match[str], body: list[tuple[int, str]]) -> None:
-        day = _read_day(head[1], head[2], head[3])
+        day = read_day(head[1], head[2], head[3])
         strings: list[str] = []
         at = 0
         while (found := _STRING.match(head[5], at)) is not None:
@@ -201,10 +202,3 @@ def _ends_in_string(text: str) -> bool:
     """Whether a quote is open at the end. A comment's quotes open nothing."""
     rest = _STRING.sub("", text)
     return '"' in rest.split(";", 1)[0]
-
-
-def _read_day(year: str, month: str, day: str) -> date | None:
-    try:
-        return date(int(year), int(month), int(day))
-    except ValueError:
-        return None

@@ -21,6 +21,7 @@ from cleared.books.exports.migration.source_books import (
     SourceBooks,
     SourceEntry,
     SourcePosting,
+    read_day,
 )
 from cleared.books.exports.written_text import unescape_text
 
@@ -143,7 +144,7 @@ class _JournalReader:
 
     def _read_transaction(self, line: int, head: str, body: list[tuple[int, str]]) -> None:
         match = _HEAD.fullmatch(head)
-        day = _read_day(match[1], match[3], match[4]) if match is not None else None
+        day = read_day(match[1], match[3], match[4]) if match is not None else None
         if match is None or day is None:
             self.faults.add(line, f"{head[:60]!r} does not begin with a day such as 2025-01-31")
             return
@@ -227,10 +228,3 @@ class _JournalReader:
         elif rest:
             self.faults.add(line, f"the transaction does not balance: {money.format_amount(-rest)} is left")
         return legs
-
-
-def _read_day(year: str, month: str, day: str) -> date | None:
-    try:
-        return date(int(year), int(month), int(day))
-    except ValueError:
-        return None

@@ -22,7 +22,7 @@ from cleared.books.exports.migration.source_reading import read_account_map, rea
 from cleared.books.ledger.chains import REVERSES
 from cleared.books.ledger.chart import OPENING_BALANCES, TYPES
 from cleared.books.ledger.corrections import make_leg
-from cleared.books.ledger.entry import MOVED_IN, OPENING, Entry, Leg
+from cleared.books.ledger.entry import MOVED_IN, OPENING, Entry, Leg, list_plain_tags
 from cleared.books.ledger.staged_journal import Books
 from cleared.books.queries import open_committed_books
 from cleared.books.staged_books import books_of, ledger_accounts
@@ -225,15 +225,10 @@ def _plan_history(entries: Iterable[SourceEntry], numbers: Mapping[str, int]) ->
     for entry in entries:
         legs = tuple(make_leg(numbers[p.account], p.amount) for p in entry.postings if p.amount)
         if legs:
-            tags = ";".join(filter(None, [f"@kind={entry.kind}" if entry.kind else "", *_plain_tags(entry.tags)]))
+            tags = ";".join(filter(None, [f"@kind={entry.kind}" if entry.kind else "", *list_plain_tags(entry.tags)]))
             yield PlannedEntry(
                 entry.line, entry.day, entry.description, legs, entry.counterparty, tags=tags, notes=entry.notes
             )
-
-
-def _plain_tags(tags: str) -> list[str]:
-    """Tags that a file may set: those of the host are the host's."""
-    return [tag for tag in tags.split(";") if tag and not tag.startswith("@")]
 
 
 def _refuse_bad_texts(host: Host, plan: MovePlan) -> None:

@@ -149,3 +149,11 @@ def find_decimal_mark(number: str) -> str:
     if not points and not commas:
         return ""
     return "" if re.search(r"[.,][0-9]{3}[^0-9]*$", number) else "," if commas else "."
+
+
+def read_day(year: str, month: str, day: str) -> date | None:
+    """The day; None where no calendar has it."""
+    try:
+        return date(int(year), int(month), int(day))
+    except ValueError:
+        return None
