@@ -193,6 +193,12 @@ class Host:
             yield repo
 
     @contextmanager
+    def open_last_commit(self) -> Iterator[Snapshot]:
+        """The branch's commit, as ``open_for_reading`` has it. Raises ``WorkspaceError`` where there is none."""
+        with self.open_for_reading() as repo:
+            yield Snapshot(repo, repo.read_head())
+
+    @contextmanager
     def open_unchanging(self, what: str, wait_seconds: float | None = None) -> Iterator[Repository]:
         """The repository for reading under the writer lock, so that commit and files are of one moment.
 

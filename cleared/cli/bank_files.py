@@ -28,7 +28,6 @@ from cleared.cli.agent import print_run
 from cleared.cli.command_groups import DefaultingGroup
 from cleared.cli.options import JsonOption, ReasonOption, WorkspaceOption, open_host, open_host_once
 from cleared.gate.manual_runs import run_command
-from cleared.git import Snapshot
 from cleared.runs.run_queries import read_agents
 from cleared.workspace.process_lock import find_running_service
 
@@ -74,8 +73,8 @@ def import_bank_files(
 
 def refuse_altered_files(host: Host, files: Sequence[Path]) -> None:
     """Raises ``PolicyError`` for a file that was imported, and that a commit has altered since."""
-    with host.open_for_reading() as repo:
-        refuse_altered_bank_files(host.layout, Snapshot(repo, repo.read_head()), files)
+    with host.open_last_commit() as snapshot:
+        refuse_altered_bank_files(host.layout, snapshot, files)
 
 
 def preview_bank_file(host: Host, path: Path, *, json: bool) -> None:

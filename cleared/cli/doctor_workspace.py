@@ -106,8 +106,8 @@ def _name_reserved(host: Host) -> str:
 
 def _check_settings(host: Host) -> Row:
     """Whether the settings in force can hold beside the records, whenever they were approved."""
-    with host.open_for_reading() as repo:
-        faults = find_setting_faults(host.layout, host.config, Snapshot(repo, repo.read_head()))
+    with host.open_last_commit() as snapshot:
+        faults = find_setting_faults(host.layout, host.config, snapshot)
     if not faults:
         return Row("settings", "ok", "they agree with the records")
     first = min(faults)
@@ -251,8 +251,7 @@ def _check_traces(host: Host) -> Row:
 
 
 def _check_import_folder(host: Host) -> Row:
-    with host.open_for_reading() as repo:
-        snapshot = Snapshot(repo, repo.read_head())
+    with host.open_last_commit() as snapshot:
         books, bank = open_books(host.layout, CommittedSource(snapshot))
         drop = ImportSession(host.layout, host.config, books, bank, snapshot.has_file)
         good = drop.scan_folder()

@@ -77,8 +77,7 @@ def describe_health(stats: AgentStats) -> str:
 def read_stats(host: Host, name: str = "") -> list[AgentStats]:
     """How each agent does that has run, or one. Raises ``UsageError`` where there is none of that name."""
     names = [read_agent(host, name)["name"]] if name else [agent["name"] for agent in read_agents(host)]
-    with host.open_for_reading() as repo:
-        snapshot = Snapshot(repo, repo.read_head())
+    with host.open_last_commit() as snapshot:
         outcomes = _read_outcomes(host, snapshot)
         cards = read_cards(host, snapshot).values()
         asked = Counter(card.run_id for card in cards if card.record_id and card.run_id)

@@ -269,14 +269,14 @@ def _recover(order: Order, card: str, base: str) -> dict[str, Any]:
 
 
 def _find_head(host: Host) -> Snapshot:
-    with host.open_for_reading() as repo:
-        return Snapshot(repo, repo.read_head())
+    with host.open_last_commit() as snapshot:
+        return snapshot
 
 
 def _describe(host: Host) -> dict[str, Any]:
     """The tree of the last commit, and a digest of each file that lies in the workspace."""
-    with host.open_for_reading() as repo:
-        tree = Snapshot(repo, repo.read_head()).tree
+    with host.open_last_commit() as snapshot:
+        tree = snapshot.tree
     beside = (host.root / ".git", host.layout.state_dir)
     files = {
         path.relative_to(host.root).as_posix(): hashlib.sha256(path.read_bytes()).hexdigest()

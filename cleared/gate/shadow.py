@@ -72,8 +72,7 @@ def start_shadow(host: Host, text: str, days: int) -> Shadow:
     is not open, does not pass the static checks, or inside a job.
     """
     refuse_in_job()
-    with host.open_for_reading() as repo:
-        snapshot = Snapshot(repo, repo.read_head())
+    with host.open_last_commit() as snapshot:
         proposal = find_proposal(load_proposals(CommittedSource(snapshot)), text)
         must_be_open(proposal)
         if proposal.changed_file():

@@ -19,7 +19,6 @@ from cleared.gate import code_rules, grant_rules
 from cleared.gate.check_result import Check, CheckResult, Subject, make_result
 from cleared.gate.dry_run import Setup
 from cleared.gate.linted_script import LintedScript, RuleSet
-from cleared.git import Snapshot
 from cleared.jobs.job_types import load_job_types
 from cleared.primitives.registry import projections
 from cleared.primitives.registry.primitive import Primitive, Registry
@@ -154,8 +153,8 @@ def check_unapproved(host: Host, name: str, texts: Mapping[str, bytes | None] | 
 
     Raises ``PolicyError`` with every finding, and as ``Scripts.load_agent`` does.
     """
-    with host.open_for_reading() as repo, contextlib.ExitStack() as stack:
-        scripts = Scripts(host, Snapshot(repo, repo.read_head()), working_copy=texts is None, texts=texts)
+    with host.open_last_commit() as snapshot, contextlib.ExitStack() as stack:
+        scripts = Scripts(host, snapshot, working_copy=texts is None, texts=texts)
         world, static = Setup(host, scripts), StaticChecks(stack)
         agent = scripts.load_agent(name)
         names = find_grants(agent.source, agent.file, host.registry, scripts.read_shared_source)[1]

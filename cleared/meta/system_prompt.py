@@ -53,8 +53,7 @@ class SystemPrompt(Struct, frozen=True):
 
 def build_system_prompt(host: Host) -> SystemPrompt:
     """The text for a session that starts now. Raises ``WorkspaceError`` where the workspace cannot be read."""
-    with host.open_for_reading() as repo:
-        snapshot = Snapshot(repo, repo.read_head())
+    with host.open_last_commit() as snapshot:
         texts = _ApprovedTexts(Scripts(host, snapshot), snapshot)
         template, source = texts.read_template()
         house_rules = texts.read_house_rules()

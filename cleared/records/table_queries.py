@@ -10,7 +10,6 @@ from cleared.changes.definitions import find_definition_doubt
 from cleared.changes.host import Host
 from cleared.changes.record_sources import CommittedSource
 from cleared.gate.operation import Operation, Parameter
-from cleared.git import Snapshot
 from cleared.records.row_changes import read_table
 from cleared.records.table_names import FOLDER, row_id, schema_path, table_of
 from cleared.records.table_rows import Table
@@ -52,8 +51,7 @@ def count_rows(host: Host) -> int:
 
 def _read_tables(host: Host) -> list[tuple[Table, str]]:
     """The tables of the last commit, each with why its schema does not count; empty where it does."""
-    with host.open_for_reading() as repo:
-        snapshot = Snapshot(repo, repo.read_head())
+    with host.open_last_commit() as snapshot:
         source = CommittedSource(snapshot)
         names = [name for path in source.list_paths(FOLDER) if (name := table_of(path, "yaml")) is not None]
         tables = [table for name in names if (table := read_table(source, name)) is not None]

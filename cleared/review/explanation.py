@@ -97,8 +97,7 @@ def read_successor(host: Host, name: str | None) -> str | None:
     """The record that stands in the place of one that does not stand any more, where there is such."""
     if not name:
         return None
-    with host.open_for_reading() as repo:
-        head = Snapshot(repo, repo.read_head())
+    with host.open_last_commit() as head:
         traced = (review.trace_record(host, head, name) for review in load_reviews().values())
         return next((origin.successor or None for origin in traced if origin is not None), None)
 

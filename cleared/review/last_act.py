@@ -158,8 +158,7 @@ class _Acts:
 
 def read_last_act(host: Host) -> LastAct | None:
     """The same of the last commit, for whoever shows it."""
-    with host.open_for_reading() as repo:
-        snapshot = Snapshot(repo, repo.read_head())
+    with host.open_last_commit() as snapshot:
         cards = read_cards(host, snapshot).list_open()
         acts = iter_last_acts(host, snapshot, cards)
         last = next(acts, None)

@@ -6,7 +6,6 @@ from typing import Any, Literal
 
 from cleared.changes.decisions.authorization import find_authorization
 from cleared.changes.host import Host
-from cleared.git import Snapshot
 from cleared.trust.keys import own_key
 from cleared.trust.reviewers import ReviewRules
 
@@ -16,8 +15,8 @@ Role = Literal["owner", "bookkeeper", "reader"]
 
 def find_role(host: Host, key: str) -> Role:
     """What whoever has this key may do here: as long as nobody is named, everybody is an owner."""
-    with host.open_for_reading() as repo:
-        rules = find_authorization(host, Snapshot(repo, repo.read_head()), "", "", person=False).rules
+    with host.open_last_commit() as snapshot:
+        rules = find_authorization(host, snapshot, "", "", person=False).rules
     return _name_role(rules, key)
 
 
@@ -32,8 +31,8 @@ def list_reviewers(host: Host) -> dict[str, Any]:
 
     The key is made where there is none. Raises ``WorkspaceError`` where it lies in a wrong place or is damaged.
     """
-    with host.open_for_reading() as repo:
-        rules = find_authorization(host, Snapshot(repo, repo.read_head()), "", "", person=False).rules
+    with host.open_last_commit() as snapshot:
+        rules = find_authorization(host, snapshot, "", "", person=False).rules
     own = own_key(host.root, create=True)
     mine = own.public if own is not None else ""
     return {

@@ -61,16 +61,16 @@ def bank_file(host: Host, queue: QueueSnapshot, card_id: str) -> FileView:
 
 def _find_digest(host: Host, name: str, run: str | None) -> str:
     """The digest of the file of this name that a run imported; empty where it imported none."""
-    with host.open_for_reading() as repo:
-        imported = read_imported_files(CommittedSource(Snapshot(repo, repo.read_head())), host.layout)
+    with host.open_last_commit() as snapshot:
+        imported = read_imported_files(CommittedSource(snapshot), host.layout)
     return next((file.sha256 for file in imported if (file.name, file.imported_by) == (name, run)), "")
 
 
 def _read_by_digest(host: Host, digest: str, name: str) -> bytes | None:
     """A processed file by its content: its name may have been taken, then it lies under another."""
     folder = host.layout.processed_dir
-    with host.open_for_reading() as repo:
-        paths = list(Snapshot(repo, repo.read_head()).list_entries(folder))
+    with host.open_last_commit() as snapshot:
+        paths = list(snapshot.list_entries(folder))
     on_disk = host.root / folder
     if on_disk.is_dir():
         paths += [p.relative_to(host.root).as_posix() for p in on_disk.rglob("*") if p.is_file()]
@@ -86,8 +86,8 @@ def _read_import_file(host: Host, path: str) -> bytes | None:
     """A file below ``import/``, as committed or as it lies there; a card may name anything."""
     if not path.startswith(f"{host.layout.import_dir}/"):
         return None
-    with host.open_for_reading() as repo:
-        data = Snapshot(repo, repo.read_head()).read_file(path)
+    with host.open_last_commit() as snapshot:
+        data = snapshot.read_file(path)
     if data is not None:
         return data
     try:

@@ -27,8 +27,7 @@ def read_agents(host: Host) -> list[dict[str, Any]]:
     """
     from cleared.runs.approved_scripts import Scripts
 
-    with host.open_for_reading() as repo:
-        snapshot = Snapshot(repo, repo.read_head())
+    with host.open_last_commit() as snapshot:
         names = {p for p in snapshot.list_entries(host.layout.agents_dir) if p.endswith(".py") and p.count("/") == 1}
         folder = host.root / host.layout.agents_dir
         if folder.is_dir():
@@ -42,8 +41,7 @@ def read_agent(host: Host, name: str) -> dict[str, Any]:
     from cleared.runs.approved_scripts import Scripts
 
     path = host.layout.agent_path(name)
-    with host.open_for_reading() as repo:
-        snapshot = Snapshot(repo, repo.read_head())
+    with host.open_last_commit() as snapshot:
         agent = _agent_data(host, snapshot, Scripts(host, snapshot).approvals, path)
         if agent["state"] == "missing":
             names = [a["name"] for a in read_agents(host)]

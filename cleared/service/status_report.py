@@ -256,8 +256,8 @@ def upcoming_runs(host: Host, days: float, agent: str | None = None, limit: int 
 def _list_due_times(host: Host, days: float, agent: str | None, of_each: int) -> list[dict[str, Any]]:
     now = host.clock.now()
     end, rows = now + timedelta(days=days), []
-    with host.open_for_reading() as repo:
-        states = _read_agent_states(host, Snapshot(repo, repo.read_head()))
+    with host.open_last_commit() as snapshot:
+        states = _read_agent_states(host, snapshot)
     scheduled = {k.name: (k, k.listener.schedule) for k in states if k.listener and k.listener.schedule}
     if agent is not None and agent not in scheduled:
         raise UsageError(
@@ -314,8 +314,7 @@ class AgentSummary(Struct, frozen=True):
 
 def list_summaries(host: Host, now: datetime, read: Callable[[Snapshot], list[AgentSummary]]) -> list[AgentSummary]:
     """The agents by name, with their next times after ``now``. ``read`` reads them without those, where it must."""
-    with host.open_for_reading() as repo:
-        snapshot = Snapshot(repo, repo.read_head())
+    with host.open_last_commit() as snapshot:
         name = _file_name(host, snapshot)
         kept, as_of = _read_kept(host, name) if name else (None, now)
         agents = read(snapshot) if kept is None else kept

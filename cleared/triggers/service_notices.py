@@ -19,7 +19,7 @@ from cleared.changes.consumed_events import iter_emitted_events
 from cleared.changes.decisions.decision_context import Decision, DecisionContext, commit_decision
 from cleared.changes.host import Host
 from cleared.changes.record_sources import CommittedSource
-from cleared.git import LocalMove, Snapshot, history
+from cleared.git import LocalMove, history
 from cleared.runs.attempt import Event
 from cleared.runs.failed_runs import retry_details
 from cleared.sandbox.trigger_kinds import EVENT
@@ -218,8 +218,8 @@ def _event_name(host: Host, key: str) -> str:
         return JOB_FINISHED
     if not ordinal.isdigit():
         return ordinal
-    with host.open_for_reading() as repo:
-        events = iter_emitted_events(CommittedSource(Snapshot(repo, repo.read_head())))
+    with host.open_last_commit() as snapshot:
+        events = iter_emitted_events(CommittedSource(snapshot))
         return next((str(event["name"]) for event in events if event["id"] == key), "an event")
 
 

@@ -18,7 +18,6 @@ from cleared.gate.proposals.change_text import describe_grants
 from cleared.gate.proposals.crash_certificate import read_certificate_of
 from cleared.gate.proposals.proposal_history import diff_version, read_history
 from cleared.gate.proposals.rollback import name_before, roll_back_script, show_rollback
-from cleared.git import Snapshot
 from cleared.review.action_request import ActionResult
 from cleared.review.source_files import FileView
 from cleared.runs import run_queries
@@ -81,8 +80,7 @@ def show_change(page: PageRequest) -> Response:
 def _describe_what_it_may(host: Host, name: str) -> str:
     """What the version in the last commit may do, in words; empty where there is none."""
     path = host.layout.agent_path(name)
-    with host.open_for_reading() as repo:
-        snapshot = Snapshot(repo, repo.read_head())
+    with host.open_last_commit() as snapshot:
         data = snapshot.read_file(path)
         if data is None:
             return ""
@@ -92,8 +90,8 @@ def _describe_what_it_may(host: Host, name: str) -> str:
 
 def _live_digest(host: Host, name: str) -> str:
     """The digest of the version in the last commit; empty where there is none."""
-    with host.open_for_reading() as repo:
-        data = Snapshot(repo, repo.read_head()).read_file(host.layout.agent_path(name))
+    with host.open_last_commit() as snapshot:
+        data = snapshot.read_file(host.layout.agent_path(name))
     return digest_of(data) if data is not None else ""
 
 

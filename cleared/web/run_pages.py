@@ -8,7 +8,6 @@ from typing import Any, Final
 from starlette.responses import Response
 
 from cleared.base.short_text import parse_count, shorten_text
-from cleared.git import Snapshot
 from cleared.runs import run_queries
 from cleared.web.page import PageRequest
 
@@ -26,8 +25,8 @@ def list_runs(page: PageRequest) -> Response:
     number = min(max(parse_count(page.read_query("page", "1")) or 1, 1), _MOST_PAGES)
     first = (number - 1) * _LISTED
     runs = run_queries.read_runs(host, first + _LISTED + 1, agent or None)
-    with host.open_for_reading() as repo:
-        files = Snapshot(repo, repo.read_head()).list_folder(host.layout.agents_dir)
+    with host.open_last_commit() as snapshot:
+        files = snapshot.list_folder(host.layout.agents_dir)
     return page.render(
         "runs.html",
         runs=runs[first : first + _LISTED],

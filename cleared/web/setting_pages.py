@@ -16,7 +16,6 @@ from cleared.base.terminal import count_noun
 from cleared.gate.proposals.setting_changes import approve_settings, set_setting
 from cleared.gate.proposals.submission import propose_changes
 from cleared.gate.proposals.waiting_settings import SHOWN, digest_changes, list_waiting_settings
-from cleared.git import Snapshot
 from cleared.review.action_request import ActionResult
 from cleared.web.form_answers import refused
 from cleared.web.page import PageRequest
@@ -98,8 +97,8 @@ def change_setting(page: PageRequest) -> Response:
 
     def propose() -> ActionResult:
         path = host.layout.config_file
-        with host.open_for_reading() as repo:
-            text = (Snapshot(repo, repo.read_head()).read_file(path) or b"").decode("utf-8-sig")
+        with host.open_last_commit() as snapshot:
+            text = (snapshot.read_file(path) or b"").decode("utf-8-sig")
         edited = set_value(text, key, value).encode("utf-8")
         proposal, _ = propose_changes(host, [path], texts={path: edited}, message=f"{key}: {value}"[:200])
         return ActionResult(f"{key} becomes {quote_name(value)} once you approve it", True, offer=proposal.card)

@@ -24,7 +24,6 @@ from cleared.api.mcp_server.stdio_transport import MAX_MESSAGE_BYTES
 from cleared.base.errors import WorkspaceError
 from cleared.base.safe_files import describe_os_error, is_open_to_others, write_new
 from cleared.changes.host import Host
-from cleared.git import Snapshot
 from cleared.workspace.lock import ensure_state_dir
 from cleared.workspace.loopback_listener import ADDRESS, Listener
 
@@ -170,6 +169,5 @@ def _read_own_file(path: Path) -> str | None:
 
 def _is_committed(host: Host, path: Path) -> bool:
     """Whether the repository holds such a file: then whoever pushed it knows the token."""
-    with host.open_for_reading() as repo:
-        snapshot = Snapshot(repo, repo.read_head())
+    with host.open_last_commit() as snapshot:
         return snapshot.read_file(path.relative_to(host.root).as_posix()) is not None

@@ -91,8 +91,7 @@ class TaughtRow(Struct, frozen=True):
 
 def list_taught_rows(host: Host, agent: str = "") -> list[TaughtRow]:
     """The rows of all agents' tables, or of one's, in the order in which they count."""
-    with host.open_for_reading() as repo:
-        snapshot = Snapshot(repo, repo.read_head())
+    with host.open_last_commit() as snapshot:
         tables = {each.agent: each.table.rows for each in list_table_scripts(Scripts(host, snapshot), agent)}
         uses = _count_uses_once(host, snapshot, [[row for row, _ in rows] for rows in tables.values()])
     return [

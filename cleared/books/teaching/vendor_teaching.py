@@ -30,7 +30,6 @@ from cleared.gate.impact import describe_not_comparable
 from cleared.gate.proposals.proposal import Proposal
 from cleared.gate.proposals.shown_proposal import read_shown_proposal
 from cleared.gate.proposals.submission import propose_changes
-from cleared.git import Snapshot
 from cleared.runs.approved_scripts import Scripts
 from cleared.sandbox.source_edits import remove_item
 from cleared.trust.person_only import refuse_in_job
@@ -71,8 +70,7 @@ def propose_vendor(
             f"{words!r} names nobody", place=Place(field="words"), remedy="Give a word of the bank's text."
         )
     row = VendorRow(words, _check_text(host, "vendor", vendor or words.title()), account, limits)
-    with host.open_for_reading() as repo:
-        snapshot = Snapshot(repo, repo.read_head())
+    with host.open_last_commit() as snapshot:
         books, bank = open_books(host.layout, CommittedSource(snapshot))
         banks = ledger_accounts(host.config)
         for field, number in [("account", account), *(("split", number) for number, _ in limits.split)]:
@@ -97,8 +95,7 @@ def propose_removal(host: Host, words: str, *, limits: RowLimits | None = None, 
     or several; else as ``propose_vendor``.
     """
     refuse_in_job()
-    with host.open_for_reading() as repo:
-        snapshot = Snapshot(repo, repo.read_head())
+    with host.open_last_commit() as snapshot:
         script = find_table_script(Scripts(host, snapshot), agent, NO_LIMITS)
         wanted = normalise_description(words)
         having = [

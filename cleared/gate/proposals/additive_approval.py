@@ -37,7 +37,6 @@ from cleared.gate.proposals.submission import (
     supersede_proposals,
     write_proposal,
 )
-from cleared.git import Snapshot
 from cleared.runs.approved_scripts import Scripts
 from cleared.trust.approval_record import CONFIG
 from cleared.trust.keys import KeyLocked, own_key, unlock_own_key
@@ -190,8 +189,7 @@ def _read_live(gate: Gate, path: str) -> str:
 def list_self_approved(host: Host, since: datetime) -> list[str]:
     """What has approved itself since and was not taken back, one line each. Raises ``WorkspaceError`` where a proposal
     cannot be read."""
-    with host.open_for_reading() as repo:
-        snapshot = Snapshot(repo, repo.read_head())
+    with host.open_last_commit() as snapshot:
         approvals = Scripts(host, snapshot).approvals
         folder = host.layout.agents_dir
         paths = [f"{folder}/{name}" for name in sorted(snapshot.list_folder(folder)) if name.endswith(".py")]

@@ -32,7 +32,7 @@ from cleared.gate.proposals.submission import (
     was_examined_here,
     write_proposal,
 )
-from cleared.git import Snapshot, blob_id
+from cleared.git import blob_id
 from cleared.git.text_merge import merge_versions
 from cleared.git.working_files import read_content_id
 from cleared.runs.approved_scripts import Scripts
@@ -176,8 +176,7 @@ def digest_rejection(proposal: Proposal, reason: str) -> str:
 
 def _must_be_as_committed(host: Host, text: str) -> None:
     """Raises ``PolicyError`` where the proposal itself was edited: worse than any other file of the queue."""
-    with host.open_for_reading() as repo:
-        snapshot = Snapshot(repo, repo.read_head())
+    with host.open_last_commit() as snapshot:
         proposal = find_proposal(store.load_proposals(CommittedSource(snapshot)), text)
         for path in snapshot.list_entries(f"{store.FOLDER}/{proposal.folder}"):
             full = host.root / path

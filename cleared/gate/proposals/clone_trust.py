@@ -61,8 +61,8 @@ class Signatory(Struct):
 
 def read_identity(host: Host) -> WorkspaceIdentity:
     """Which books this clone holds, or says that it holds."""
-    with host.open_for_reading() as repo:
-        return load_approvals(host, Snapshot(repo, repo.read_head())).identity
+    with host.open_last_commit() as snapshot:
+        return load_approvals(host, snapshot).identity
 
 
 def list_signatories(host: Host) -> list[Signatory]:

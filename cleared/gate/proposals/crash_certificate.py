@@ -8,7 +8,6 @@ from typing import Any
 
 from cleared.base.terminal import count_noun
 from cleared.changes.host import Host
-from cleared.git import Snapshot
 from cleared.runs.approved_scripts import Scripts
 from cleared.runs.run_queries import read_agent
 from cleared.trust.approval_record import ApprovalRecord, certificate_path, digest_of
@@ -25,8 +24,7 @@ def read_certificate(approvals: Approvals, path: str, data: bytes) -> ApprovalRe
 def read_certificate_of(host: Host, name: str) -> str:
     """What the certificate of an agent's live version says; empty where it has none."""
     path = host.layout.agent_path(name)
-    with host.open_for_reading() as repo:
-        snapshot = Snapshot(repo, repo.read_head())
+    with host.open_last_commit() as snapshot:
         data = snapshot.read_file(path)
         record = read_certificate(Scripts(host, snapshot).approvals, path, data) if data is not None else None
     return describe_certificate(record) if record is not None else ""

@@ -49,15 +49,15 @@ class WaitingDefinition(Struct, frozen=True):
 
 def list_known_definitions(host: Host) -> list[tuple[str, str]]:
     """The definitions of the last commit, each with why it does not count; empty where it does."""
-    with host.open_for_reading() as repo:
-        source = CommittedSource(Snapshot(repo, repo.read_head()))
+    with host.open_last_commit() as snapshot:
+        source = CommittedSource(snapshot)
         return [(path, find_definition_doubt(host, source, path)) for path in list_definitions(host, source)]
 
 
 def read_definition(host: Host, path: str) -> WaitingDefinition:
     """What a person is shown before a definition is approved. Raises ``UsageError`` where it is none, or cannot be."""
-    with host.open_for_reading() as repo:
-        return _read_waiting(host, Snapshot(repo, repo.read_head()), path)
+    with host.open_last_commit() as snapshot:
+        return _read_waiting(host, snapshot, path)
 
 
 def approve_definition(host: Host, path: str) -> str | None:

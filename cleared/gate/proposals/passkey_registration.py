@@ -14,7 +14,6 @@ from cleared.changes.decisions.shown_cards import digest_shown, require_shown
 from cleared.changes.host import Host
 from cleared.changes.noticed_history import notice_withdrawals
 from cleared.gate.proposals.record_signing import Signer
-from cleared.git import Snapshot
 from cleared.runs.approved_scripts import Scripts
 from cleared.trust import trust_store
 from cleared.trust.approval_record import digest_of
@@ -52,8 +51,7 @@ class NewPasskey(Struct, frozen=True):
 
 def read_passkeys(host: Host) -> list[Passkey]:
     """The passkeys that count in the last commit, on this machine. Raises ``WorkspaceError``."""
-    with host.open_for_reading() as repo:
-        snapshot = Snapshot(repo, repo.read_head())
+    with host.open_last_commit() as snapshot:
         notice_withdrawals(host, snapshot)
         return list_passkeys(load_approvals(host, snapshot))
 

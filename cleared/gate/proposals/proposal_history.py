@@ -109,8 +109,8 @@ def _proposal_number(proposal: str) -> int:
 
 def read_proposals(host: Host) -> list[dict[str, Any]]:
     """All proposals as ``--json`` prints them, oldest first."""
-    with host.open_for_reading() as repo:
-        return [p.to_dict() for p in store.load_proposals(CommittedSource(Snapshot(repo, repo.read_head())))]
+    with host.open_last_commit() as snapshot:
+        return [p.to_dict() for p in store.load_proposals(CommittedSource(snapshot))]
 
 
 def diff_version(host: Host, text: str) -> dict[str, str]:
@@ -137,8 +137,7 @@ def diff_version(host: Host, text: str) -> dict[str, str]:
 
 def list_tests(host: Host) -> list[dict[str, Any]]:
     """The tests: name, agent, reason, and whether each is as it was approved."""
-    with host.open_for_reading() as repo:
-        snapshot = Snapshot(repo, repo.read_head())
+    with host.open_last_commit() as snapshot:
         listed = list_approved_tests(Scripts(host, snapshot).approvals)
         cases, _ = case_store.load_tests(snapshot, {})
         tests = []

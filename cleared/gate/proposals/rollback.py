@@ -54,8 +54,7 @@ class ShownRollback(Struct, frozen=True):
 def show_rollback(host: Host, name: str) -> ShownRollback | None:
     """What ``roll_back_script`` would do now; None where there is nothing to roll back."""
     path = script_path(host, name)
-    with host.open_for_reading() as repo:
-        snapshot = Snapshot(repo, repo.read_head())
+    with host.open_last_commit() as snapshot:
         live = snapshot.read_file(path)
         target = _version_before(Scripts(host, snapshot), path, live) if live is not None else None
     if live is None:

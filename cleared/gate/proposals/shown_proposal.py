@@ -64,8 +64,7 @@ class ShownProposal:
 
 def read_shown_proposal(host: Host, text: str) -> ShownProposal:
     """The proposal of that number or name, as it is in the last commit. Raises ``UsageError``."""
-    with host.open_for_reading() as repo:
-        snapshot = Snapshot(repo, repo.read_head())
+    with host.open_last_commit() as snapshot:
         proposals = load_proposals(CommittedSource(snapshot))
         return show_proposal(host, Scripts(host, snapshot), find_proposal(proposals, text), proposals)
 

@@ -78,8 +78,7 @@ def take_back_bad_changes(host: Host, agents: list[str] | None = None) -> list[s
     one commit each. Returns what was done, in words; what keeps the host from looking is said, and raises nothing."""
     done: list[str] = []
     try:
-        with host.open_for_reading() as repo:
-            snapshot = Snapshot(repo, repo.read_head())
+        with host.open_last_commit() as snapshot:
             names = list_agent_names(host, snapshot) if agents is None else agents
             scripts = Scripts(host, snapshot)
             bad = [name for name in names if _find_bad_change(host, scripts, name) is not None]

@@ -19,7 +19,6 @@ from cleared.changes.trace import KEEP_RUNS, TraceStore
 from cleared.domains.domain import Standing
 from cleared.gate.agent_stats import describe_health, read_stats
 from cleared.gate.proposals.additive_approval import list_self_approved
-from cleared.git import Snapshot
 from cleared.service.nightly_improvement import list_findings
 from cleared.service.notify.channels import Message
 from cleared.service.notify.messages import make_message, say_where_to_decide
@@ -29,8 +28,8 @@ _MAX_LISTED: Final = 20
 
 def load_open_cards(host: Host) -> list[Card]:
     """The cards that wait for a person, oldest first."""
-    with host.open_for_reading() as repo:
-        return read_cards(host, Snapshot(repo, repo.read_head())).list_open()
+    with host.open_last_commit() as snapshot:
+        return read_cards(host, snapshot).list_open()
 
 
 def count_failed_runs(host: Host, since: datetime) -> Counter[str]:

@@ -21,7 +21,6 @@ from cleared.base.terminal import count_noun
 from cleared.changes.decisions.authorization import find_authorization
 from cleared.changes.host import Host
 from cleared.gate.proposals.passkey_registration import read_passkeys
-from cleared.git import Snapshot
 from cleared.service.notify.channels import Undelivered, escape_text
 from cleared.service.notify.digest import load_open_cards
 from cleared.service.notify.notifications import next_digest_at
@@ -231,8 +230,8 @@ class PhoneMessages:
         """Whose phone it is that a passkey asked for (empty: a link of the terminal); None where that counts no more:
         the passkey was removed, or its owner is no reviewer."""
         host = self.host
-        with host.open_for_reading() as repo:
-            rules = find_authorization(host, Snapshot(repo, repo.read_head()), "", "", person=False).rules
+        with host.open_last_commit() as snapshot:
+            rules = find_authorization(host, snapshot, "", "", person=False).rules
         names: dict[str, str] = {each.key: each.name for each in read_passkeys(host)}
         keys = {passkey: passkey for passkey in names} | {"": own_public_key(host.root)}
         names[""] = "you"

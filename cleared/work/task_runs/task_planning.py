@@ -142,8 +142,7 @@ def digest_tasks(tasks: Iterable[Task]) -> str:
 
 def is_committed(host: Host, tasks: Iterable[Task], file: Path | None = None) -> bool:
     """Whether the last commit has one of these definitions, or the ``file`` that they were read from."""
-    with host.open_for_reading() as repo:
-        snapshot = Snapshot(repo, repo.read_head())
+    with host.open_last_commit() as snapshot:
         inner = file.resolve() if file is not None else None
         if inner is not None and inner.is_relative_to(host.root.resolve()):
             path = inner.relative_to(host.root.resolve()).as_posix()

@@ -93,8 +93,8 @@ def _compare(host: Host, repo: Repository, commit: str) -> tuple[TaskSet, list[s
 
 
 def _is_committed(host: Host, ledger: bytes) -> bool:
-    with host.open_for_reading() as repo:
-        return Snapshot(repo, repo.read_head()).read_file(LEDGER) == ledger
+    with host.open_last_commit() as snapshot:
+        return snapshot.read_file(LEDGER) == ledger
 
 
 def _choose_ids(names: Collection[str], taken: Collection[str]) -> dict[str, str]:
