@@ -25,6 +25,7 @@ from cleared.books.index.month_memory import read_months_once
 from cleared.books.ledger.agreed_balances import BankTiming, BookedLine
 from cleared.books.ledger.bank_lines import (
     BankLine,
+    Pairs,
     iter_duplicates,
     iter_lines,
     parse_matches_once,
@@ -45,7 +46,7 @@ class SpreadLine(NamedTuple):
     line_id: str
     posted_date: date
     amount: Decimal
-    pairs: tuple[tuple[str, Decimal], ...]
+    pairs: Pairs
     is_ignored: bool
 
 
@@ -142,7 +143,7 @@ class PastLines:
                 continue
             if min([line.posted_date.isoformat()[:7], *(leg_id[:7] for leg_id, _ in matches)]) <= last:
                 is_ignored = bank.is_ignored(line.line_id)
-                lines.append(SpreadLine(line.line_id, line.posted_date, line.amount, tuple(matches), is_ignored))
+                lines.append(SpreadLine(line.line_id, line.posted_date, line.amount, matches, is_ignored))
         for line_id, posted_date, amount, pairs, is_ignored in lines:
             found = [(find_day(i) if first <= i[:7] <= last else _find_month(i), part) for i, part in pairs]
             parts = tuple((day, part) for day, part in found if day is not None)
