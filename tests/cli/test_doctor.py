@@ -114,7 +114,9 @@ def test_no_git_and_an_old_git(doctor: Doctor, root: Path, tmp_path: Path, monke
     monkeypatch.setenv("PATH", str(tmp_path / "bin"))
     assert doctor()[1]["git"]["detail"] == "git is not installed"
     (tmp_path / "bin").mkdir()
-    (tmp_path / "bin/git").write_text("#!/bin/sh\necho git version 2.11.0\n")
+    real = shutil.which("git", path="/usr/bin:/bin")
+    old = f'#!/bin/sh\ncase "$*" in *version*) echo git version 2.11.0;; *) exec {real} "$@";; esac\n'
+    (tmp_path / "bin/git").write_text(old)
     (tmp_path / "bin/git").chmod(0o755)
     monkeypatch.setenv("PATH", f"{tmp_path / 'bin'}:/usr/bin:/bin")
     code, rows = doctor()
