@@ -28,7 +28,7 @@ from cleared.books.ledger.bank_lines import (
 )
 from cleared.books.ledger.chains import list_links
 from cleared.books.ledger.chart import OPENING_BALANCES
-from cleared.books.ledger.entry import ABOUT, AMENDABLE, OPENING, Entry, entry_of_leg
+from cleared.books.ledger.entry import ABOUT, AMENDABLE, Entry, entry_of_leg
 from cleared.books.ledger.import_records import parse_imports, parse_undone
 from cleared.books.ledger.periods import Periods, parse_periods
 from cleared.books.ledger.staged_bank_lines import RELEASED, BankBook
@@ -345,7 +345,7 @@ class _Redone:
     def refuse_moved_sums(self, old: Books) -> None:
         """Raises ``WorkConflict`` where it rests on sums that others have moved: of a closed period, of an account that
         was compared with the bank, of accounts that were opened."""
-        opened = [leg.account_id for e in self._books.list_staged() if OPENING in e.tags for leg in e.legs]
+        opened = [leg.account_id for e in self._books.list_staged() if e.is_opening for leg in e.legs]
         openings = {*opened} - {OPENING_BALANCES}
         closed_through = None
         if self._before.read(self._bank.paths.periods) != self._after.read(self._bank.paths.periods):
@@ -365,7 +365,7 @@ class _Redone:
             raise WorkConflict(f"{what}, in the period that was closed here; close it again")
         if any(each.account in accounts and entry.date <= each.day for each in self._bank.new_agreed):
             raise WorkConflict(f"{what}, on an account that was compared with the bank here; compare it again")
-        if OPENING in entry.tags and accounts & set(openings):
+        if entry.is_opening and accounts & set(openings):
             raise WorkConflict(f"{what}, and what the account began with was posted here, too")
 
     def _cut(self, path: str) -> bytes | None:

@@ -22,7 +22,8 @@ from cleared.books.index.journal_index import EntryFilter, JournalIndex
 from cleared.books.index.month_facts import MonthEntries
 from cleared.books.ledger.account_facts import read_account_facts
 from cleared.books.ledger.agreed_balances import AgreementCheck
-from cleared.books.ledger.chart import Account
+from cleared.books.ledger.chains import REVERSES
+from cleared.books.ledger.chart import OPENING_BALANCES, Account
 from cleared.books.ledger.entry import OPENING
 from cleared.books.ledger.staged_bank_lines import BankBook
 from cleared.books.ledger.staged_journal import Books
@@ -106,9 +107,11 @@ class ExportedBooks(Struct):
             facts = [] if status in ("auto-confirmed", "user-confirmed") else [("status", status)]
             if tags:
                 facts += _list_tag_facts(tags)
-                if status != "voided" and OPENING in tags.split(";"):
-                    # Of a whole trial balance (cleared start-from): what it has no entry of, held nothing.
-                    self.opened.update((account for account, _ in legs) if reference else self.bank_accounts.values())
+            accounts = {account for account, _ in legs}
+            if status != "voided" and OPENING_BALANCES in accounts and REVERSES not in tags:
+                # Of a whole trial balance (cleared start-from): what it has no entry of, held nothing.
+                is_whole = OPENING in tags.split(";") and not reference
+                self.opened.update(self.bank_accounts.values() if is_whole else accounts)
             facts += [
                 (name, text)
                 for name, text in (("reference", reference), ("receipt", receipt), ("notes", notes))

@@ -29,8 +29,8 @@ from cleared.books.importing.file_cards import describe_line
 from cleared.books.importing.joined_files import is_reused_id
 from cleared.books.ledger.bank_lines import BankLine, normalise_description
 from cleared.books.ledger.bank_row import BankRow, Statement
-from cleared.books.ledger.chains import find_last_change
-from cleared.books.ledger.entry import BY_FILES, MOVED_IN, OPENING
+from cleared.books.ledger.chains import REVERSES, find_last_change
+from cleared.books.ledger.entry import BY_FILES, MOVED_IN
 from cleared.books.ledger.staged_bank_lines import NEAR_DAYS, BankBook
 from cleared.books.ledger.staged_journal import Books
 
@@ -124,10 +124,10 @@ def find_beginning(file: ImportFile, books: Books) -> Beginning | None:
     found = [Beginning(account.opening.date)] if account.opening is not None else []
     for year, month in [key for key in books.list_months() if key >= (first.year, first.month)]:
         for entry in books.iter_entries(year, month):
-            is_opening = OPENING in entry.tags and OPENING in entry.tags.split(";")
+            is_opening = entry.is_opening
             if entry.evidence == BY_FILES or not (is_opening or entry.status == MOVED_IN):
                 continue
-            if entry.status != "voided":
+            if entry.status != "voided" and REVERSES not in entry.tags:
                 is_other = entry.reference.startswith("opening:") and entry.reference != f"opening:{account.id}"
                 if not is_other and account.ledger_account in [leg.account_id for leg in entry.legs]:
                     found.append(Beginning(entry.date, not is_opening))

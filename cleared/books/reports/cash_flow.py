@@ -14,7 +14,7 @@ from cleared.base import money
 from cleared.base.date_spans import DateSpan
 from cleared.base.errors import UsageError
 from cleared.books.index.month_facts import MonthEntries
-from cleared.books.ledger.entry import OPENING
+from cleared.books.ledger.chart import OPENING_BALANCES
 from cleared.books.ledger.transfers import CLEARING_ACCOUNT, MAX_DAYS, TransferSide, pair_sides
 from cleared.books.reports.account_tree import AccountTree, Amounts, add_amounts
 from cleared.books.reports.correction_origins import CorrectionOrigins, find_origin
@@ -142,7 +142,7 @@ def _sum_flows(
         origin = "" if touched else find_origin(tags)
         if not touched and not origin:
             continue
-        is_opening = OPENING in tags and OPENING in tags.split(";")
+        is_opening = any(account == OPENING_BALANCES for account, _ in legs)
         others = [leg for leg in legs if leg[0] not in banks]
         for account, text in legs:
             units = money.count_written_units(text, places)

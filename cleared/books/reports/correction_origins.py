@@ -9,7 +9,8 @@ from typing import Final
 from cleared.books.index.journal_index import JournalIndex, MonthKey
 from cleared.books.index.month_facts import MonthEntries
 from cleared.books.ledger.chains import CORRECTS, REPLACES, REVERSES, list_links
-from cleared.books.ledger.entry import OPENING, parse_entry_id
+from cleared.books.ledger.chart import OPENING_BALANCES
+from cleared.books.ledger.entry import parse_entry_id
 
 _MAX_STEPS: Final = 8
 """A reversal of a correction takes two; tags that were written by hand may lead round in a circle."""
@@ -42,7 +43,7 @@ class CorrectionOrigins:
             accounts, tags, _ = read
             touched = {account for account in accounts if account in self._banks}
             if touched:
-                return touched.pop() if len(touched) == 1 and OPENING not in tags.split(";") else None
+                return touched.pop() if len(touched) == 1 and OPENING_BALANCES not in accounts else None
             entry_id = find_origin(tags)
         return None
 

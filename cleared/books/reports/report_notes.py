@@ -9,7 +9,6 @@ from typing import Final
 from msgspec.structs import replace
 
 from cleared.books.ledger.chart import INCOME_TYPES, OPENING_BALANCES
-from cleared.books.ledger.entry import OPENING
 from cleared.books.reports.report import Report
 from cleared.books.reports.report_books import ReportBooks
 
@@ -56,8 +55,9 @@ def _describe_taken_over(books: ReportBooks, report: Report) -> Iterator[str]:
     if not any(OPENING_BALANCES in day and any(books.is_of(n, *INCOME_TYPES) for n in day) for day in days):
         return  # the entries need not be read
     entries = books.index.month_entries(first)
-    for at, tags in enumerate(entries.list_texts("tags", range(len(entries)))):
-        entry = entries.make_entry(at) if OPENING in tags.split(";") and entries.statuses[at] != "voided" else None
+    for at, legs in enumerate(entries.list_movements(range(len(entries)))):
+        is_opening = any(account == OPENING_BALANCES for account, _ in legs) and entries.statuses[at] != "voided"
+        entry = entries.make_entry(at) if is_opening else None
         if (
             entry is not None
             and entry.date > report.period.start
