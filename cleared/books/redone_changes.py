@@ -51,9 +51,9 @@ def redo_changes(context: Context, before: FileSource, after: FileSource, rename
         for key in new.list_months()
         if before.read(path := new.paths.journal_path(*key)) != after.read(path)
     ]
-    renamed.added.update(entry.entry_id for month in months for entry in month.list_added())
+    renamed.add(entry.entry_id for month in months for entry in month.list_added())
     if old.chart.accounts != new.chart.accounts:  # of one that is left out, the number may mean another one there
-        renamed.added.update(str(n) for n in new.chart.accounts if n not in old.chart.accounts)
+        renamed.add(str(n) for n in new.chart.accounts if n not in old.chart.accounts)
         staged.books.add_later_accounts(new.chart)  # for what it posts itself
     if context.event["kind"] == "decision" and redone.is_decided(months):
         redone.is_decision = renamed.is_repeated = True

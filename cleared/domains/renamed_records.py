@@ -56,6 +56,12 @@ class RenamedRecords:
         made._left_out = set(self._left_out)
         return made
 
+    def add(self, names: Iterable[str]) -> None:
+        """What is being made anew adds these records: one that was left out, and had such an id before, is another."""
+        names = set(names)
+        self.added |= names
+        self._left_out -= names
+
     def leave_out(self, names: Iterable[str]) -> None:
         """These records were not made anew. Their ids may be those of others by now."""
         self._left_out.update(names)

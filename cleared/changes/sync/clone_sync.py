@@ -107,7 +107,7 @@ def _join_histories(
         _refuse_other_settings(repo, base, theirs)
         listed = list_steps(host, repo, theirs, own)
         redoing.reverted.update(step.reverts for step in listed)
-        redoing.cancelled = find_cancelled(listed)
+        redoing.cancelled = find_cancelled(host.layout, listed)
         for step in listed:
             steps.append(redoing.redo_step(step))
         if left_out := [each for each in steps if each.conflict]:

@@ -37,7 +37,7 @@ from cleared.changes.session import make_context, new_run_id
 from cleared.changes.sync.left_out_files import find_free_name, list_files_aside
 from cleared.changes.sync.redone_approvals import RedoneApprovals, can_be_left_out, is_approval, is_same_proposal
 from cleared.changes.sync.redone_tasks import join_task_file, list_added_tasks
-from cleared.changes.sync.unpushed_work import Step
+from cleared.changes.sync.unpushed_work import Cancelled, Step
 from cleared.domains.installed_domains import load_domains
 from cleared.domains.renamed_records import WORDS, RenamedRecords, WorkConflict, group_renames
 from cleared.git import CommitHeader, Repository, Snapshot
@@ -72,8 +72,8 @@ class WorkRedoing:
         self._proposals = f"{host.layout.queue_dir}/proposals/"
         self.reverted: set[str] = set()
         """Runs that a later step takes back: their files are not wanted."""
-        self.cancelled: Mapping[str, str] = {}
-        """See ``find_cancelled``: no card is needed for these."""
+        self.cancelled = Cancelled()
+        """No card is needed for these."""
 
     def redo_step(self, step: Step) -> RedoneStep:
         """Do one step again. One that would mean something else, or is not possible, is left out, and so is what rests
@@ -109,7 +109,7 @@ class WorkRedoing:
         made = new_run_id(now)
         context = self._prepare_context("sync", now, made, {"id": made, "kind": "decision", "name": "sync"})
         titles, files = [], dict[str, bytes | None]()
-        for each in (each for each in steps if each.step.commit not in self.cancelled):
+        for each in (each for each in steps if each.step.commit not in self.cancelled.reasons):
             title = f"left out by a sync: {each.step.subject[:120]}"
             commit, is_wanted = each.step.commit, each.step.kind == "run" and each.step.made_by not in self.reverted
             aside = list_files_aside(self._host.layout, self.snapshot, each.step, files) if is_wanted else {}
@@ -129,7 +129,7 @@ class WorkRedoing:
 
     def _redo_by_hand(self, step: Step) -> str | None:
         if step.withheld:
-            is_nothing = step.takes_back and self.cancelled.keys() >= set(step.takes_back)
+            is_nothing = step.commit in self.cancelled.emptied
             again = "Decide anew on top of what is there, such as by cleared journal void."
             raise WorkConflict(step.withheld, remedy="What it took back is left out, too." if is_nothing else again)
         files = self._carry_files(step, step.after.list_changes(step.before))
@@ -161,8 +161,8 @@ class WorkRedoing:
         handled |= self._redo_log(context, step)
         context.attested.update(step.list_statements())
         left = [path for path in step.after.list_changes(step.before) if path not in handled]
-        if step.commit in self.cancelled:  # not before: what it added is left out by its name
-            raise WorkConflict(self.cancelled[step.commit])
+        if step.commit in self.cancelled.reasons:  # not before: what it added is left out by its name
+            raise WorkConflict(self.cancelled.reasons[step.commit])
         files = self._carry_files(step, left)
         has_records = any(part.has_changes for part in context.parts.values())
         is_approved = any(map(is_approval, left)) and not (context.cards.added or context.cards.resolved)
@@ -323,7 +323,7 @@ class WorkRedoing:
     def _carry_files(self, step: Step, paths: Iterable[str]) -> dict[str, bytes | None]:
         """What becomes of other files. Raises ``WorkConflict`` where others have changed one of them, too."""
         files: dict[str, bytes | None] = {}
-        self.renamed.added.update(list_added_tasks(step.before, step.after))
+        self.renamed.add(list_added_tasks(step.before, step.after))
         approvals = RedoneApprovals(self._host, step, self.snapshot)
         is_lesson = step.said is not None and UNDO_TRAILER in step.said.trailers
         for path in paths:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
@@ -12,9 +11,9 @@ from msgspec import Struct
 
 from cleared.base.errors import Place
 from cleared.changes.attestation import ORIGIN_TRAILERS, find_counting
-from cleared.changes.attestation_lines import Attestation, added_lines, parse_attestation
+from cleared.changes.attestation_lines import Attestation, added_lines, has_line, parse_attestation
 from cleared.changes.audit.own_commits import attests_all
-from cleared.changes.change_digests import CommittedRows
+from cleared.changes.change_digests import CARDS, DECISIONS, CommittedRows, Row
 from cleared.changes.decisions.decision_context import REVERTS
 from cleared.changes.decisions.signatures import ACCEPTS_TRAILER
 from cleared.changes.host import Host
@@ -24,9 +23,9 @@ from cleared.git import Repository, Snapshot, parse_parents
 from cleared.git.commit_text import Author, parse_trailers
 from cleared.trust.keys import run_public_key
 from cleared.trust.reviewers import KEY, SIGNATURE
+from cleared.workspace.location import Layout
 
 BY_HAND: Final = "Join the clones as docs/howto/two-clones.md says, by hand."
-_REVERTS: Final = re.compile(r"^This reverts commit ([0-9a-f]{40,64})", re.MULTILINE)
 _MOST: Final = 5_000
 _BY_COMMIT: Final = ("Origin", "Emits", "Resolves", "Depth")
 """Trailers that each commit gets anew."""
@@ -85,11 +84,6 @@ class Step(Struct, frozen=True):
         """The commit for which a person answers with it; empty for none."""
         return self.said.trailers.get(ACCEPTS_TRAILER, "") if self.said is not None else ""
 
-    @property
-    def takes_back(self) -> list[str]:
-        """The commits that it takes back by git."""
-        return _REVERTS.findall(self.message)
-
     def read_author(self) -> tuple[Author, datetime]:
         """Who made it, and when."""
         line = next(line for line in self.header.split("\n") if line.startswith("author "))
@@ -121,7 +115,7 @@ def list_steps(host: Host, repo: Repository, theirs: str, own: str) -> Sequence[
     if len(commits) > _MOST:
         raise WorkConflict(f"more than {_MOST:,} commits are not pushed", remedy=BY_HAND)
     there, seen = {*added_lines(None, Snapshot(repo, theirs))}, set[bytes]()
-    steps = []
+    steps, answered = [], set[str]()
     for commit in commits:
         text = repo.objects.read_object(commit)[1]
         parents = parse_parents(text)
@@ -148,8 +142,10 @@ def list_steps(host: Host, repo: Repository, theirs: str, own: str) -> Sequence[
         seen.update(lines)
         is_there = said is not None and lines[0] in there
         withheld = doubt.message if doubt is not None else ""
-        steps.append(Step(before, after, message.split("\n")[0], header, message, said, is_there, withheld))
-    answered = {step.accepts for step in steps}
+        step = Step(before, after, message.split("\n")[0], header, message, said, is_there, withheld)
+        steps.append(step)
+        if step.accepts and has_line(Snapshot(repo, own), lines[0]):  # git may have taken the answer back
+            answered.add(step.accepts)
     for step in steps:
         if step.withheld and step.commit not in answered:
             raise WorkConflict(
@@ -160,15 +156,54 @@ def list_steps(host: Host, repo: Repository, theirs: str, own: str) -> Sequence[
     return steps
 
 
-def find_cancelled(steps: Sequence[Step]) -> dict[str, str]:
-    """Of steps those that mean nothing without one that is withheld: what that took back, and the answer for it → why
-    they are left out, too."""
-    commits = {step.commit for step in steps}
-    withheld = {step.commit: step for step in steps if step.withheld}
-    found = {step.commit: f"it answers for {step.accepts[:10]}" for step in steps if step.accepts in withheld}
-    for step in withheld.values():
-        found |= dict.fromkeys(commits.intersection(step.takes_back), f"{step.commit[:10]} took it back by git")
+class Cancelled(Struct):
+    """What means nothing without a step that is withheld, and is left out with it."""
+
+    reasons: dict[str, str] = {}
+    """Commit → why."""
+    emptied: set[str] = set()
+    """The commits that are withheld and took nothing else back."""
+
+
+def find_cancelled(layout: Layout, steps: Sequence[Step]) -> Cancelled:
+    """Of steps that are withheld what they took back, as far as nobody else has it, and the answers for them. What a
+    commit took back is what its files have no more, whatever its message says.
+
+    Raises ``WorkConflict`` where one that is withheld did something else, too, which would be lost.
+    """
+    rows, found = CommittedRows(layout), Cancelled()
+    managed = ManagedFiles(layout)
+    for at, withheld in enumerate(steps):
+        if not withheld.withheld:
+            continue
+        gone, files = _count_records(rows, withheld.after, withheld.before), set[str]()
+        for step in reversed(steps[:at]):
+            made = _count_records(rows, step.before, step.after)
+            if made and made <= gone and step.said is not None and not step.is_there:
+                gone -= made
+                files.update(step.after.list_changes(step.before))
+                found.reasons.setdefault(step.commit, f"{withheld.commit[:10]} took it back by git")
+        kept = (path for path in withheld.after.list_changes(withheld.before) if withheld.after.find_entry(path))
+        if other := next((path for path in kept if path not in files and not managed.lies_inside(path)), None):
+            why = f"{withheld.commit[:10]} changes by hand what only runs and decisions may change, and {other}, too"
+            raise WorkConflict(why, place=Place(other), remedy=BY_HAND)
+        found.emptied |= set() if gone else {withheld.commit}
+        found.reasons |= {
+            step.commit: f"it answers for {withheld.commit[:10]}" for step in steps if step.accepts == withheld.commit
+        }
     return found
+
+
+def _count_records(rows: CommittedRows, before: Snapshot, after: Snapshot) -> Counter[Row]:
+    """The same of records: git leaves lines of the queue and of attestations where more have come below them."""
+    found = _count_rows(rows, before, after).items()
+    return Counter({row: count for row, count in found if row[0] not in (CARDS.key, DECISIONS.key)})
+
+
+def _count_rows(rows: CommittedRows, before: Snapshot, after: Snapshot) -> Counter[Row]:
+    """The rows that one commit has more often than another."""
+    lost, new = rows.read_differing_rows(before, after, list(rows.list_changed_paths(before, after)))
+    return Counter(row for row, _ in new) - Counter(row for row, _ in lost)
 
 
 def _find_doubt(
@@ -186,8 +221,7 @@ def _find_doubt(
 
 def _adds_records(rows: CommittedRows, before: Snapshot, after: Snapshot) -> bool:
     """Whether there are records after a commit that were not there before, and not only fewer."""
-    lost, new = rows.read_differing_rows(before, after, list(rows.list_changed_paths(before, after)))
-    return bool(Counter(row for row, _ in new) - Counter(row for row, _ in lost))
+    return bool(_count_rows(rows, before, after))
 
 
 def _refuse_own_content(repo: Repository, commit: str, parents: Sequence[str], managed: ManagedFiles) -> None:
