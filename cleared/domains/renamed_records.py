@@ -69,6 +69,7 @@ class RenamedRecords:
     def note(self, old: str, new: str) -> None:
         """``old`` is called ``new`` now."""
         self._named.add(old)
+        self.now.pop(old, None)
         if old != new:
             self.now[old] = new
 

@@ -23,6 +23,11 @@ _FOLDERS: Final = ("", ".git", ".git/objects", ".git/refs")
 _FILES: Final = (".git/HEAD", ".git/config")
 _ELSEWHERE: Final = (".git/commondir", ".git/config.worktree")
 _MAX_CONFIG: Final = 64 << 10
+_SWITCHES: Final = frozenset(
+    b"core." + name
+    for name in (b"bare", b"filemode", b"ignorecase", b"logallrefupdates", b"precomposeunicode", b"symlinks")
+)
+"""What git itself writes into a new repository: true or false. What else ``core`` says, git is asked about."""
 
 
 class Location(NamedTuple):
@@ -78,18 +83,28 @@ def _read_hash_name(config: bytes) -> HashName | None:
     section = b""
     for line in map(bytes.strip, config.splitlines()):
         name, equals, value = line.partition(b"=")
+        if line.count(b'"') % 2:
+            return None
         if line.startswith(b"["):
             section = line[1:-1].lower()
-            if not line.endswith(b"]") or line.count(b"]") > 1 or b"\\" in line or section.startswith(b"include"):
+            kind, is_named, _ = section.partition(b' "')
+            is_odd = not kind.replace(b"-", b"").isalnum() or kind.startswith(b"include")
+            if is_odd or not line.endswith(b"]") or line.count(b"]") > 1 or b"\\" in line:
                 return None
-        elif equals and not line.endswith(b"\\"):
-            settings[section + b"." + name.strip().lower()] = value.strip()
+            if is_named and kind in (b"core", b"extensions"):
+                return None
         elif line and not line.startswith((b"#", b";")):
-            return None
+            name, value = name.strip(), value.strip()
+            if not equals or line.endswith(b"\\") or not name[:1].isalpha() or not name.replace(b"-", b"").isalnum():
+                return None
+            settings[section + b"." + name.lower()] = value
     extensions = {key for key in settings if key.startswith(b"extensions.")}
-    if settings.get(b"core.bare") != b"false" or b"core.worktree" in settings or len(extensions) > 1:
+    core = {key: value for key, value in settings.items() if key.startswith(b"core.")}
+    version = core.pop(b"core.repositoryformatversion", None)
+    is_plain = core.keys() <= _SWITCHES and {*core.values()} <= {b"true", b"false"}
+    if core.get(b"core.bare") != b"false" or not is_plain or len(extensions) > 1:
         return None
-    version, hash_name = settings.get(b"core.repositoryformatversion"), settings.get(b"extensions.objectformat")
+    hash_name = settings.get(b"extensions.objectformat")
     if not extensions:
         return "sha1" if version in (b"0", b"1") else None
     return "sha256" if version == b"1" and hash_name == b"sha256" else None

@@ -43,6 +43,12 @@ LINES = (
     "path = other",
     '[includeIf "gitdir:**"]',
     "no setting",
+    "1x = 3",
+    'name = "open',
+    "filemode = xyz",
+    "compression = zz",
+    '[extensions "objectformat"]',
+    "[re mote]",
     "",
 )
 
@@ -75,6 +81,10 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @example(PLAIN + "[include]\n\tpath = other\n")
 @example(PLAIN.replace("= 0", "= 1") + "[extensions]\n\tworktreeConfig = true\n")
 @example(PLAIN + "\tbare = true\n")
+@example(PLAIN + "\t1x = 3\n")
+@example(PLAIN + '\tname = "open\n')
+@example(PLAIN + "\tcompression = zz\n")
+@example(PLAIN + '[extensions "objectformat"]\n\tx = 1\n')
 def test_it_is_as_git_says(folder: Path, text: str) -> None:
     (folder / ".git/config").write_text(text)
     opened, asked = open_and_ask_git(folder)

@@ -31,7 +31,7 @@ def read_receipts(context: Context) -> dict[str, Receipt]:
 def propose_kept_receipts(context: Context) -> None:
     """Stage a card for each receipt without an entry that a payment fits now."""
     receipts = read_receipts(context)
-    loose = [each for each in receipts.values() if not each.links]
+    loose = [each for each in receipts.values() if not _proves_any(context, each)]
     if loose:
         propose_links(context, loose, receipts)
 

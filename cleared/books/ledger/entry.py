@@ -6,6 +6,7 @@ The journal's 14 columns are the published format: one row per leg, one file per
 from __future__ import annotations
 
 import hashlib
+import json
 import re
 from collections.abc import Callable
 from datetime import date
@@ -144,8 +145,8 @@ class Entry(NamedTuple):
         for numbers, as a sync may give others. ``with_day``: also from what is the same on another day."""
         legs = [(leg.account_id, str(leg.amount.normalize())) for leg in self.legs]
         day, words = self.date.isoformat() if with_day else "", ABOUT.sub(r"\g<act>: ", self.description, count=1)
-        said = (day, words, self.reference, *legs)
-        return hashlib.sha256(repr(said).encode("utf-8", "surrogatepass")).hexdigest()[:16]
+        said = json.dumps([day, words, self.reference, *legs])  # the same in each version of Python
+        return hashlib.sha256(said.encode("ascii")).hexdigest()[:16]
 
     def to_csv(self, places: int) -> str:
         """The entry as CSV text, a row a leg."""

@@ -27,10 +27,7 @@ from cleared.domains.record_audit import Violation
 
 FOLDER: Final = "receipts"
 INBOX: Final = f"{FOLDER}/inbox"
-COLUMNS: Final = ("sha256", "entry_id", "state", "file", "name", "bytes", "amounts", "days", "by", "at")
-OPTIONAL: Final = ("posting",)
-"""Not in files of earlier versions: there a link is to whatever has the number."""
-HEADER: Final = (*COLUMNS, *OPTIONAL)
+HEADER: Final = ("sha256", "entry_id", "state", "file", "name", "bytes", "amounts", "days", "by", "at")
 KEPT, LINKED, UNLINKED, REMOVED = "kept", "linked", "unlinked", "removed"
 _STATES: Final = frozenset({KEPT, LINKED, UNLINKED, REMOVED})
 _SHA256: Final = re.compile(r"[0-9a-f]{64}", re.ASCII)
@@ -73,10 +70,9 @@ class Receipt(Struct, frozen=True):
     def format_row(self, state: str, by: str, at: str, entry_id: str = "") -> str:
         """The line that records a state of it, or of its link to this entry."""
         amounts, days = ";".join(map(str, self.amounts)), ";".join(map(str, self.days))
-        posting = self.links.get(entry_id, "")
-        return format_record(
-            (self.sha256, entry_id, state, self.file, self.name, str(self.size), amounts, days, by, at, posting)
-        )
+        posting = self.links.get(entry_id, "") if state == LINKED else ""
+        said = f"{state}:{posting}" if posting else state  # rows of earlier versions name no posting
+        return format_record((self.sha256, entry_id, said, self.file, self.name, str(self.size), amounts, days, by, at))
 
 
 def place_receipt(digest: str, name: str) -> str:
@@ -98,7 +94,7 @@ def parse_receipts(data: bytes | None, file: str) -> dict[str, Receipt]:
     line."""
     receipts: dict[str, Receipt] = {}
     links: dict[str, dict[str, str]] = {}
-    for line, row in read_rows(data, file, COLUMNS, optional=OPTIONAL):
+    for line, row in read_rows(data, file, HEADER):
         receipt, state, entry_id, posting = _parse_row(row, file, line)
         if state == REMOVED:
             receipts.pop(receipt.sha256, None)
@@ -114,6 +110,7 @@ def parse_receipts(data: bytes | None, file: str) -> dict[str, Receipt]:
 
 
 def _parse_row(row: list[str], file: str, line: int) -> tuple[Receipt, str, str, str]:
+    state, _, posting = row[2].partition(":")
     try:
         amounts = tuple(Decimal(text) for text in row[6].split(";") if text)
         days = tuple(date.fromisoformat(text) for text in row[7].split(";") if text)
@@ -121,16 +118,14 @@ def _parse_row(row: list[str], file: str, line: int) -> tuple[Receipt, str, str,
     except (ValueError, InvalidOperation):
         raise damage_error(file, line, "a receipt is not readable") from None
     is_placed = _SHA256.fullmatch(receipt.sha256) and receipt.file == place_receipt(receipt.sha256, receipt.file)
-    if not is_placed or row[2] not in _STATES or not all(amount.is_finite() for amount in amounts):
+    if not is_placed or state not in _STATES or not all(amount.is_finite() for amount in amounts):
         raise damage_error(file, line, "a receipt is not readable")
-    return receipt, row[2], row[1], row[10]
+    return receipt, state, row[1], posting
 
 
 def append_receipt_rows(data: bytes | None, rows: Iterable[str]) -> bytes:
-    """The file with these rows at its end; one of an earlier version has a column less."""
-    data = data if data is not None else format_record(HEADER).encode()
-    is_older = data.startswith(format_record(COLUMNS).encode())
-    return data + "".join(f"{row.rpartition(',')[0]}\n" if is_older else row for row in rows).encode()
+    """The file with these rows at its end."""
+    return (data if data is not None else format_record(HEADER).encode()) + "".join(rows).encode()
 
 
 def find_receipt(receipts: Mapping[str, Receipt], text: str) -> Receipt:

@@ -41,12 +41,13 @@ def find_shared_doubt(host: Host, repo: Repository, snapshot: Snapshot, context:
     answers = [line.encode("latin-1") for line in known.get("answers", ())]
     if known.get("context") != context or not all(has_line(snapshot, line) for line in answers):
         known, answers = {}, []
-    if known.get("blobs") == blobs:
-        return ""
     since = str(known.get("commit", ""))
     is_reached = bool(since) and repo.objects.has_commit_tree(since) and repo.has_in_history(since)
+    is_known = is_reached and known.get("blobs") == blobs
+    if is_known and since == snapshot.commit:
+        return ""
     origins = CommitOrigins(host, repo, snapshot)
-    for shared in shared_files.values():
+    for shared in shared_files.values() if not is_known else ():
         for commit, said in _list_edits(origins, shared, since if is_reached else None, answers):
             return f"{describe_commit(commit)} changed {shared.noun} by hand: {list_first(said, _MOST_SHOWN, '; ')}"
     made = {"context": context, "blobs": blobs, "commit": snapshot.commit}

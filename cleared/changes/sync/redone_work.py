@@ -94,7 +94,11 @@ class WorkRedoing:
                     remedy="Do as docs/howto/two-clones.md says. Nothing was changed.",
                 ) from None
             renamed.leave_out(self.renamed.added - renamed.added)
-            cards.leave_out(self._cards.added - cards.added)
+            opened = self._cards.added - cards.added
+            if step.commit in self.cancelled.reasons:  # what git took back asks nothing any more
+                cards.now |= dict.fromkeys(opened, _NONE)
+            else:
+                cards.leave_out(opened)
             self.renamed, self._cards = renamed, cards
             return RedoneStep(step, None, f"{error}")
         return RedoneStep(step, commit)
@@ -242,10 +246,10 @@ class WorkRedoing:
         cards = context.cards
         cards.prove = lambda card, at, by, resolution: proofs.get(card.id, {})
         for event in events:
-            name = self._cards.find(event["id"])
             if event["event"] == "open":
                 self._open_card(context, parse_opened(event))
-            if event["event"] == "open" or name == _NONE:
+                continue
+            if (name := self._cards.find(event["id"])) == _NONE:
                 continue
             known = cards.committed_cards.get(name)
             if event["event"] == "resolve" and name not in cards.added:
@@ -289,7 +293,7 @@ class WorkRedoing:
             name = card_id(card.kind, str(record)) if is_first else card_id(card.kind, str(record), card.id)
         if card.kind == QUESTION.name and name != card.id:
             raise WorkConflict(f"the question {card.id} is about a record that has another id there")
-        self._cards.added.add(card.id)
+        self._cards.add([card.id])
         now = replace(card, id=name, record_id=record, title=title, details=details)
         self._cards.note(card.id, name)
         context.cards.add_card(now)

@@ -70,3 +70,16 @@ def test_an_edit_that_is_taken_back_with_its_answer_leaves_nothing(posted: Works
     for commit in (edit, *reverts):
         accept(posted, commit)
     posted.in_order()
+
+
+def test_an_answer_that_was_amended_counts_no_more_for_accounts(posted: Workspace) -> None:
+    """What was found right holds of the history that it was found in."""
+    chart = "accounts/chart-of-accounts.csv"
+    posted.put(chart, posted.read(chart).replace("3200,Member draws", "3200,Meals"))
+    posted.commit(chart)
+    posted.ok("accept", "HEAD", "--reason", "it is called so")
+    assert "changed accounts by hand" not in str(posted.json("status")["trouble"])
+    message = posted.git("log", "-1", "--format=%B").replace("\n", " x\n", 1)
+    posted.git("commit", "-q", "--amend", "-m", message)
+    assert posted("check").code == 1
+    assert "changed accounts by hand" in str(posted("status", "--json").json["trouble"])

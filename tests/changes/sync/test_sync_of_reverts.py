@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from harness import Workspace, refused, unchanged
+from harness import Workspace, chase, refused, unchanged
 from receipt_files import make_png
 from synced import part
 
@@ -114,3 +114,63 @@ def test_a_clone_takes_over_what_others_have_taken_back_and_pushed(two: Two) -> 
     for each in (ws, other):
         assert describe_entries(each) == ["CORNER SHOP", "march"]
         each.in_order()
+
+
+def test_a_number_that_was_freed_is_that_of_what_has_it_now(two: Two) -> None:
+    """Nothing that came later is left out for it: an entry, an import, what was decided about these."""
+    ws, other = part(two)
+    take_back(ws, ws.head())
+    ws.ok("journal", "add", "2025-02-20", "depreciation", "5220=300", "1590=-300")
+    ws.ok("sync")
+    assert "depreciation" in describe_entries(ws)
+    ws.in_order()
+    bank = chase(("02/12/2025", "OTHER SHOP", "-9.99"))
+    ws.drop("late.csv", chase(("02/11/2025", "CORNER CAFE", "-8.20")))
+    ws.run("ingest")
+    other.ok("sync")
+    other.ok("journal", "add", "2025-02-27", "theirs", "5070=8", "1010=-8")
+    other.ok("sync")
+    take_back(ws, ws.head())
+    ws.drop("other.csv", bank)
+    ws.run("ingest")
+    (card,) = [card for card in ws.cards() if "OTHER SHOP" in card["title"] and card["kind"] == "entry"]
+    ws.ok("queue", "approve", card["id"])
+    ws.ok("sync")
+    (entry,) = [each for each in ws.entries() if each["description"] == "OTHER SHOP"]
+    assert entry["status"] == "user-confirmed" and "CORNER CAFE" not in describe_entries(ws)
+    ws.in_order()
+
+
+def test_a_message_takes_nothing_back(two: Two) -> None:
+    """That is left out which a commit took out of the records, whatever it says."""
+    ws, _ = part(two)
+    made = ws.head()
+    ws.git("revert", "--no-commit", made)
+    ws.git("checkout", made, "--", "books", "logs")
+    ws.put("queue/notes.txt", "x")
+    ws.git("add", "-A")
+    ws.git("commit", "-qm", f"Revert all\n\nThis reverts commit {made}.")
+    ws.ok("accept", "HEAD", "--reason", "so be it")
+    ws.ok("sync")
+    assert "by hand" in describe_entries(ws)
+
+
+def test_a_file_beside_what_was_taken_back_is_not_lost(two: Two) -> None:
+    ws, _ = part(two)
+    made = ws.head()
+    ws.git("revert", "--no-commit", made)
+    ws.put("NOTES.md", "mine")
+    ws.git("add", "NOTES.md")
+    ws.git("commit", "-qm", f"Taken back\n\nThis reverts commit {made}.")
+    ws.ok("accept", "HEAD", "--reason", "so be it")
+    with unchanged(ws):
+        refused(ws("sync"), 3, "NOTES.md, too", "two-clones.md")
+
+
+def test_an_answer_that_was_taken_back_counts_no_more(two: Two) -> None:
+    ws, _ = part(two)
+    take_back(ws, "HEAD")
+    first = ws.git("rev-parse", "HEAD~1").strip()
+    take_back(ws, "HEAD")
+    with unchanged(ws):
+        refused(ws("sync"), 3, f"cleared accept {first[:10]} --reason")
