@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from itertools import chain
 from pathlib import Path
 
-from cleared.books.index.month_memory import read_months_once
+from cleared.books.index.past_lines import read_months_once
 from cleared.books.ledger.chains import LinkedEntry
 from cleared.books.ledger.staged_journal import Books
 

@@ -10,18 +10,20 @@ from __future__ import annotations
 import hashlib
 import itertools
 from array import array
-from collections.abc import Callable, Collection, Iterator, Mapping, Set
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence, Set
 from datetime import date
 from decimal import Decimal
 from functools import partial
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, TypeVar
 
+import msgspec
 from msgspec import Struct
 
 from cleared.base import money
 from cleared.base.clock import check_deadline
-from cleared.books.index.month_memory import read_months_once
+from cleared.base.file_source import FileSource
+from cleared.books.index.month_memory import index_files
 from cleared.books.ledger.agreed_balances import BankTiming, BookedLine
 from cleared.books.ledger.bank_lines import (
     BankLine,
@@ -34,9 +36,12 @@ from cleared.books.ledger.bank_lines import (
 from cleared.books.ledger.book_paths import begin_month
 from cleared.books.ledger.entry import ZERO, parse_entry_id
 from cleared.books.ledger.staged_bank_lines import RELEASED, BankBook
+from cleared.changes.record_sources import CommittedSource
 
+_KIND: Final = ".past"
 _MARK: Final = "Q"
 _MARK_BYTES: Final = 8
+T = TypeVar("T")
 
 
 class SpreadLine(NamedTuple):
@@ -230,3 +235,32 @@ def _find_month(leg_id: str) -> date | None:
 
 def _mark(text: str) -> bytes:
     return hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=_MARK_BYTES).digest()
+
+
+def read_months_once(
+    source: FileSource,
+    state_dir: Path,
+    name: str,
+    kind: type[T],
+    files: Mapping[str, Sequence[str]],
+    read: Callable[[str], T],
+) -> dict[str, T]:
+    """What ``read`` makes of each month, the oldest first. ``files``: month → those that it follows from. Of all but
+    the newest it is kept under this name, and read again where git calls one of the files otherwise. ``state_dir``: the
+    workspace's ``.cleared/``."""
+    sealed = index_files(state_dir)
+    data = sealed.read(f"{name}{_KIND}") if isinstance(source, CommittedSource) and len(files) > 1 else None
+    kept = msgspec.msgpack.decode(data, type=dict[str, tuple[list[str], kind]]) if data is not None else {}  # type: ignore[valid-type]
+    found: dict[str, tuple[list[str], T]] = {}
+    for month in sorted(files):
+        versions = []
+        if isinstance(source, CommittedSource):
+            versions = [source.snapshot.find_blob_id(path) or "" for path in files[month]]
+        known = kept.get(month)
+        is_known = known is not None and versions and known[0] == versions
+        found[month] = known if known is not None and is_known else (versions, read(month))
+    past = {month: each for month, each in found.items() if each[0] and month != max(found)}
+    if any(each is not kept.get(month) for month, each in past.items()):
+        # Of an older commit, which a rehearsal reads, others are not among them.
+        sealed.write(f"{name}{_KIND}", msgspec.msgpack.encode(kept | past))
+    return {month: each for month, (_, each) in found.items()}
