@@ -40,7 +40,7 @@ _MODE_TEXTS: Final = {mode: mode.decode() for mode in _MODES}
 _ENTRY: Final = rb"(%s) ([^/\0]++)\0(.{%%d})" % b"|".join(_MODES)
 _TREE_ENTRY: Final = {size: re.compile(_ENTRY % size, re.DOTALL) for size in (20, 32)}
 """By the bytes of an id: the mode, the name and the id of an entry in a tree."""
-_WHOLE_TREE: Final = {size: re.compile(rb"(?:%s)*+" % (_ENTRY % size), re.DOTALL) for size in (20, 32)}
+_WHOLE_TREE: Final = {size: re.compile(rb"(?:%s)*" % (_ENTRY % size), re.DOTALL) for size in (20, 32)}
 """Matched first, from one entry to the next: to look for entries in what somebody else wrote may take hours."""
 
 #: Bytes of the objects that are remembered, and of the largest of them: one command reads the same few again and again,

@@ -25,7 +25,7 @@ from cleared.books.bank_files.cell_values import (
 from cleared.books.bank_files.csv_table import too_many_rows_error
 from cleared.books.ledger.bank_row import Balance, BankRow, ParsedFile, Statement
 
-_TAG = re.compile(r"<(/?)([A-Za-z][A-Za-z0-9._]*)>([^<]*+(?:<(?!/?[A-Za-z][A-Za-z0-9._]*>)[^<]*+)*+)", re.ASCII)
+_TAG = re.compile(r"<(/?)([A-Za-z][A-Za-z0-9._]*)>([^<]*(?:<(?!/?[A-Za-z][A-Za-z0-9._]*>)[^<]*)*)", re.ASCII)
 _HEADER = re.compile(r"\s*(?:<\?xml|<\?OFX|OFXHEADER\s*:|<OFX>)", re.ASCII | re.IGNORECASE)
 _ROOT = re.compile(r"<OFX>", re.ASCII | re.IGNORECASE)
 _XML_HEADER = re.compile(r"\s*<\?")

@@ -32,13 +32,17 @@ _KEY_LINE: Final = (
 )
 _KEY: Final = (
     r"-----BEGIN [A-Z ]{0,40}PRIVATE KEY-----"
-    r"(?:(?:[^\"-]|-(?!----)){0,16000}+-----END [A-Z ]{0,40}PRIVATE KEY-----"
-    rf"|(?:[ \t]{{0,80}}+{_KEY_LINE}|[ \t]+[A-Za-z0-9+/=]{{16,}}+){{0,256}}+)"
+    r"(?:(?:[^\"-]|-(?!----)){0,16000}-----END [A-Z ]{0,40}PRIVATE KEY-----"
+    rf"|(?:[ \t]{{0,80}}+{_KEY_LINE}|[ \t]+[A-Za-z0-9+/=]{{16,}}+){{0,256}})"
 )
+# No group is possessive or atomic: before 3.11.5 Python matches such a one wrongly (gh-106052).
 # A signed token, with what its word begins with. Each word is looked through once, and the first place decides:
 # a word can hold a hundred thousand places where one might begin.
 _WORD: Final = "[A-Za-z0-9_-]"
-_SIGNED: Final = rf"(?<!{_WORD})(?>{_WORD}*?(?<![A-Za-z0-9])eyJ){_WORD}{{10,}}+\.{_WORD}{{10,}}+\.{_WORD}{{5,}}+"
+_SIGNED: Final = (
+    rf"(?<!{_WORD})(?:(?!(?<![A-Za-z0-9])eyJ){_WORD})*(?<![A-Za-z0-9])eyJ"
+    rf"{_WORD}{{10,}}+\.{_WORD}{{10,}}+\.{_WORD}{{5,}}+"
+)
 # Each repeats a bounded number of times where it can begin at many places of one word: programs print what they like.
 # No shape matches a quote, and none but a key a backslash: JSON that holds a secret is JSON afterwards.
 _SHAPES: Final = (
