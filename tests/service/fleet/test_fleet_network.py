@@ -91,6 +91,10 @@ class Remote(Machine):
         return self.begin_function("test_fleet_network:run_worker", self.name, "--patience", "2", *argv)
 
 
+def find_git_daemon() -> str | None:
+    return shutil.which("git-daemon", path=run_git(Path(), "--exec-path").strip())
+
+
 class NetworkFleet(FleetOfOne):
     """Workers reach the database and the repository by their addresses."""
 
@@ -100,9 +104,12 @@ class NetworkFleet(FleetOfOne):
     def start_git_host(self) -> None:
         """Anew, where there is one."""
         self.kill_git_host()
-        daemon = ["git", "daemon", "--export-all", "--enable=receive-pack", "--reuseaddr", f"--listen={GIT}"]
+        daemon = find_git_daemon()
+        assert daemon is not None  # by its path: "git daemon" is a process that starts this one, which stays
+        options = ["--export-all", "--enable=receive-pack", "--reuseaddr", f"--listen={GIT}"]
         folder = str(self._folder)
-        self.git_host = subprocess.Popen([*daemon, f"--base-path={folder}", folder], stderr=subprocess.DEVNULL)
+        words = [daemon, *options, f"--base-path={folder}", folder]
+        self.git_host = subprocess.Popen(words, stderr=subprocess.DEVNULL)
 
     def kill_git_host(self) -> None:
         if self.git_host is not None:
@@ -202,7 +209,7 @@ def test_inside(network_fleet: tuple[NetworkFleet, LocalPostgres], tmp_path: Pat
 
 def test_machines_whose_network_is_cut_do_all_once() -> None:
     skip_without_postgres()
-    if shutil.which("ip") is None or shutil.which("git-daemon", path=run_git(Path(), "--exec-path").strip()) is None:
+    if shutil.which("ip") is None or find_git_daemon() is None:
         pytest.skip("there is no ip, or no git daemon (apt install iproute2 git)")
     if subprocess.run(["unshare", "-n", "ip", "netns", "list"], capture_output=True).returncode or os.geteuid():
         pytest.skip("the kernel gives this user no network namespaces of their own")
