@@ -29,11 +29,11 @@ def read_receipts(context: Context) -> dict[str, Receipt]:
 
 
 def propose_kept_receipts(context: Context) -> None:
-    """Stage a card for each receipt without an entry that a payment fits now."""
-    receipts = read_receipts(context)
-    loose = [each for each in receipts.values() if not _proves_any(context, each)]
-    if loose:
-        propose_links(context, loose, receipts)
+    """Stage a card for each receipt without an entry that a payment fits now: where it was given to one, that of a
+    month to which the draft posts, as what was taken back may have come again. Others would be read for each run."""
+    receipts, staged = read_receipts(context), books_of(context).books.staged
+    months = {f"{year:04}-{month:02}" for year, month in staged}
+    propose_links(context, [each for each in receipts.values() if {i[:7] for i in each.links} <= months], receipts)
 
 
 def propose_links(

@@ -431,3 +431,18 @@ def test_what_is_read_of_other_files() -> None:
         ("r", b"x"),
     ):
         assert read_receipt(name, data) == ((), ())
+
+
+def test_a_receipt_is_proposed_again_for_what_came_again(
+    posted: Workspace, paid: dict[str, Any], tmp_path: Path
+) -> None:
+    """Its entry was voided with its import; of other months no entry is read for it."""
+    year, month, day = paid["date"].split("-")
+    (tmp_path / "scan.txt").write_bytes(DEPOT.replace(b"01/19/2025", f"{month}/{day}/{year}".encode()))
+    posted.ok("receipt", "add", str(tmp_path / "scan.txt"), "--entry", paid["entry_id"])
+    posted.ok("import", "undo", "january.csv", "--reason", "a test")
+    posted.drop("january.csv")
+    posted.run("ingest")
+    (card,) = [card for card in posted.cards() if card["kind"] == "receipt"]
+    again = next(e for e in posted.entries() if e["amount"] == "45.10" and e["status"] != "voided")
+    assert card["details"]["entry"] == again["entry_id"]
