@@ -1,13 +1,17 @@
-"""Long texts and lists, cut to what a line or a card can show; and numbers read from texts of others."""
+"""Long texts and lists, cut to what a line or a card can show; eight bytes for a text; and numbers read from texts of
+others.
+"""
 
 from __future__ import annotations
 
+import hashlib
 import re
 from collections.abc import Sequence
 from typing import Final
 
 _PLAIN_NAME: Final = re.compile(r"[\w./*?@:+-]{1,80}", re.ASCII)
 _MOST_NAME: Final = 200
+MARK_BYTES: Final = 8
 
 
 def shorten_text(text: str, most: int) -> str:
@@ -60,3 +64,8 @@ def parse_count(text: object, digits: int = 9) -> int | None:
     """The whole number that a text of others is, of at most so many plain digits; None for anything else."""
     is_number = isinstance(text, str) and text.isascii() and text.isdigit() and len(text) <= digits
     return int(text) if isinstance(text, str) and is_number else None
+
+
+def mark_text(text: str) -> bytes:
+    """``MARK_BYTES`` for a text, the same for the same text; rarely for another one. For who looks among very many."""
+    return hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=MARK_BYTES).digest()

@@ -19,6 +19,7 @@ import msgspec
 from msgspec import Struct
 
 from cleared.base.errors import Place
+from cleared.base.short_text import mark_text
 from cleared.books.index.journal_index import JournalIndex, MonthKey
 from cleared.books.ledger.bank_lines import BankLine, Pairs, iter_lines
 from cleared.books.ledger.chains import ChainEntry
@@ -33,7 +34,6 @@ from cleared.workspace.sealed_files import SealedFiles, program_version
 _KIND: Final = ".judged"
 _SPARE_FILES: Final = 12
 """Months as they were before, or are on other branches, that stay beside those of a commit."""
-_MARK_BYTES: Final = 8
 
 
 class MatchedLeg(NamedTuple):
@@ -132,7 +132,7 @@ def judge_month(
     )
     marks, left, aside = [], dict(matched), set(outcomes[1])
     for bank_account, line in iter_month_lines(bank, files):
-        marks.append(_mark_line(line.line_id))
+        marks.append(mark_text(line.line_id))
         own = left.pop(line.line_id, ())
         if line.posted_date.isoformat()[:7] == name_month(month):
             aside.discard(line.line_id)
@@ -193,11 +193,6 @@ def iter_month_lines(bank: BankBook, files: Iterable[tuple[str, str]]) -> Iterat
     for account, path in files:
         lines = {line.line_id: line for line in iter_lines(bank.source.read(path), path)}
         yield from ((account, line) for line in lines.values())
-
-
-def _mark_line(line_id: str) -> bytes:
-    """What tells that a bank line is there twice."""
-    return hashlib.blake2b(line_id.encode(), digest_size=_MARK_BYTES).digest()
 
 
 def describe_match(path: str, message: str) -> Violation:

@@ -7,7 +7,6 @@ newest, with the ids that git has for the month's files: a month that has change
 
 from __future__ import annotations
 
-import hashlib
 import itertools
 from array import array
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence, Set
@@ -23,6 +22,7 @@ from msgspec import Struct
 from cleared.base import money
 from cleared.base.clock import check_deadline
 from cleared.base.file_source import FileSource
+from cleared.base.short_text import mark_text
 from cleared.books.index.month_memory import index_files
 from cleared.books.ledger.agreed_balances import BankTiming, BookedLine
 from cleared.books.ledger.bank_lines import (
@@ -40,7 +40,6 @@ from cleared.changes.record_sources import CommittedSource
 
 _KIND: Final = ".past"
 _MARK: Final = "Q"
-_MARK_BYTES: Final = 8
 T = TypeVar("T")
 
 
@@ -89,7 +88,7 @@ class PastLines:
         if account not in self._marks:
             months = self.list_months(account).items()
             self._marks[account] = {month: frozenset(array(_MARK, each.line_marks)) for month, each in months}
-        (mark,) = array(_MARK, _mark(line_id))
+        (mark,) = array(_MARK, mark_text(line_id))
         for month, marks in self._marks[account].items():
             if mark in marks and (line := self._bank.read_month(account, month).get(line_id)) is not None:
                 return line
@@ -97,7 +96,7 @@ class PastLines:
 
     def list_with_bank_ids(self, account: str, bank_ids: Collection[str]) -> Iterator[BankLine]:
         """The lines of an account that have one of these ids of the bank."""
-        wanted = frozenset(array(_MARK, b"".join(map(_mark, bank_ids))))
+        wanted = frozenset(array(_MARK, b"".join(map(mark_text, bank_ids))))
         for month, each in self.list_months(account).items():
             if not wanted.isdisjoint(array(_MARK, each.bank_id_marks)):
                 lines = self._bank.read_month(account, month).values()
@@ -223,18 +222,14 @@ class PastLines:
                 open_parts[is_ignored].append(booked.find_open_part(line.posted_date))
         made.waiting, made.ignored = (money.total(open_parts[is_ignored]) for is_ignored in (False, True))
         with_ids = [line for line in lines.values() if line.bank_id]
-        made.line_marks = b"".join(_mark(line.line_id) for line in with_ids)
-        made.bank_id_marks = b"".join(_mark(line.bank_id) for line in with_ids)
+        made.line_marks = b"".join(mark_text(line.line_id) for line in with_ids)
+        made.bank_id_marks = b"".join(mark_text(line.bank_id) for line in with_ids)
         return made
 
 
 def _find_month(leg_id: str) -> date | None:
     """The first day of a leg's month: which day it is of a month that is not asked about is all the same."""
     return begin_month(leg_id[:7]) if parse_entry_id(leg_id) is not None else None
-
-
-def _mark(text: str) -> bytes:
-    return hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=_MARK_BYTES).digest()
 
 
 def read_months_once(

@@ -220,9 +220,10 @@ def find_doubt(host: Host, repo: Repository, snapshot: Snapshot) -> str:
     """
     worth = LineWorth(host, snapshot)
     context, files = _describe_context(host, worth), SealedFiles(host.layout.state_dir, _VERSION)
-    is_doubted = _read_record(files).get(_DOUBTED) == [snapshot.commit, context]
-    if not is_doubted and (
-        _is_known(host, repo, snapshot, worth, files) or not AttestedState(host, repo, snapshot, worth).find_residue()
+    known = _read_record(files)
+    if known.get(_DOUBTED) != [snapshot.commit, context] and (
+        (known.get("context") == context and _is_known(host, repo, snapshot, worth, known))
+        or not AttestedState(host, repo, snapshot, worth).find_residue()
     ):
         return find_shared_doubt(host, repo, snapshot, context)
     return "the books are not just what the runs and decisions that count here made of them"
@@ -233,12 +234,10 @@ def _read_record(files: SealedFiles) -> dict[str, Any]:
     return {} if data is None else dict(json.loads(data))
 
 
-def _is_known(host: Host, repo: Repository, snapshot: Snapshot, worth: LineWorth, files: SealedFiles) -> bool:
+def _is_known(host: Host, repo: Repository, snapshot: Snapshot, worth: LineWorth, known: Mapping[str, Any]) -> bool:
     """Whether this commit was found right already, or one from which plain runs and decisions alone have led here: each
-    attests just what it does, so that nothing of the sum is left by them."""
-    known = _read_record(files)
-    if known.get("context") != _describe_context(host, worth):
-        return False
+    attests just what it does, so that nothing of the sum is left by them. ``known``: what was found right, with the
+    same keys counting."""
     since = str(known.get("commit"))
     if since == snapshot.commit:
         return True
@@ -246,7 +245,7 @@ def _is_known(host: Host, repo: Repository, snapshot: Snapshot, worth: LineWorth
         return False
     more = CountedRows(ManagedFiles(host.layout)).sum_difference(Snapshot(repo, since), snapshot)
     now = {"commit": snapshot.commit, "rows": encode_sum((decode_sum(known["rows"]) + more) & MASK)}
-    files.write(_NAME, json.dumps(known | now).encode("ascii"))
+    SealedFiles(host.layout.state_dir, _VERSION).write(_NAME, json.dumps({**known, **now}).encode("ascii"))
     return True
 
 

@@ -6,13 +6,13 @@ bytes for each trailer by which a commit calls itself something, sealed; what is
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterable, Sequence
 from typing import Final
 
 import msgspec
 from msgspec import Struct
 
+from cleared.base.short_text import MARK_BYTES, mark_text
 from cleared.changes.attestation import ORIGIN_TRAILERS
 from cleared.changes.host import Host
 from cleared.git import Repository, history
@@ -21,7 +21,6 @@ from cleared.workspace.sealed_files import SealedFiles
 
 _NAME: Final = "commit-marks"
 _VERSION: Final = b"1"
-_MARK_BYTES: Final = 8
 _WORTH: Final = 16
 """Commits that came since, from which on they are kept: to write them all takes longer than to read a few again."""
 _MOST: Final = 2_000
@@ -64,8 +63,8 @@ class CommitMarks:
     def _find_commits(self, mark: bytes) -> list[str]:
         found, names, at = [], self._known.names, -1
         while (at := names.find(mark, at + 1)) >= 0:
-            if at % _MARK_BYTES == 0:
-                begin = at // _MARK_BYTES * self._id_bytes
+            if at % MARK_BYTES == 0:
+                begin = at // MARK_BYTES * self._id_bytes
                 found.append(self._known.commits[begin : begin + self._id_bytes].hex())
         return found
 
@@ -73,5 +72,4 @@ class CommitMarks:
 def _list_marks(commit: CommitInfo | RecentCommit) -> Iterable[bytes]:
     for kind in ORIGIN_TRAILERS:
         if kind in commit.trailers:
-            text = f"{kind}\0{commit.trailers[kind]}".encode("utf-8", "surrogatepass")
-            yield hashlib.blake2b(text, digest_size=_MARK_BYTES).digest()
+            yield mark_text(f"{kind}\0{commit.trailers[kind]}")
