@@ -93,11 +93,11 @@ def find_asked(card: Card, find_entry: FindEntry) -> list[Entry] | None:
 def choose_key(cards: CardDraft, kind: str, key: Sequence[str], entries: Sequence[Entry], *, again: bool) -> list[str]:
     """The key of the card that asks about entries: another one than ``key`` where a card has that which asked about
     others, or is void. ``again``: also where one has it that is settled."""
-    marks, key = mark_postings(entries), list(key)
+    key = list(key)
     while (known := cards.committed_cards.get(card_id(kind, *key))) is not None:
         if _asks_about(known, entries) and known.resolution != VOID and not (again and known.status != "open"):
             break
-        key += marks
+        key += mark_postings(entries)
     return key
 
 

@@ -9,7 +9,6 @@ from typing import Final
 from cleared.base.clock import format_iso
 from cleared.cards.card import Card
 from cleared.cards.kinds import BAD_FILE, FAILED_RUN, SET_ASIDE
-from cleared.cards.refused_files import list_card_files
 from cleared.changes.consumed_events import is_only_failure
 from cleared.changes.host import Host
 from cleared.git import Repository, Snapshot
@@ -36,6 +35,8 @@ def resolve_cards(host: Host, repo: Repository, snapshot: Snapshot, context: Con
                 )
     handled = _list_handled_files(host, context)
     for card in context.cards.open_cards(BAD_FILE.name) if handled else ():
+        from cleared.cards.refused_files import list_card_files  # late: seldom does such a card wait
+
         files = list_card_files(card) if card.id not in context.cards.added else []
         if files and handled.issuperset(files):
             context.cards.resolve_card(

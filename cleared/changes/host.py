@@ -20,7 +20,6 @@ from cleared.base.safe_names import fold_path
 from cleared.changes import lost_rows
 from cleared.changes.lost_rows import LostRows
 from cleared.changes.trace import TraceStore
-from cleared.changes.unfinished_merge import explain_unfinished
 from cleared.domains.installed_domains import use_plugins
 from cleared.git import Author, Repository, Snapshot, recover_interrupted_commit, wait_for_index
 from cleared.llm.api_keys import list_environment_keys
@@ -260,6 +259,8 @@ class Host:
         except WorkspaceError as error:
             if repo is not None:
                 repo.close()
+            from cleared.changes.unfinished_merge import explain_unfinished
+
             with Repository.open(self.root, for_writing=False) as opened:
                 unfinished = explain_unfinished(opened, self.layout)
             raise unfinished or error from None

@@ -24,7 +24,6 @@ from cleared.base.short_text import join_words, list_first
 from cleared.base.terminal import count_noun
 from cleared.changes.attestation_lines import added_lines
 from cleared.changes.change_digests import CARDS, DECISIONS, CommittedRows, Row, find_moved_rows
-from cleared.changes.wrong_merges import find_wrong_merge
 from cleared.domains.record_audit import RowKind
 from cleared.git import Repository, Snapshot, find_ancestor, history, parse_parents
 from cleared.git.history import list_beginnings
@@ -196,6 +195,8 @@ def _compare_with_seen(
         lost = _compare_with_last_branch(layout, repo, last, checkpoint.branches[last], snapshot)
     last_here = tip if tip is not None and repo.objects.has_commit_tree(tip) else seen.commit if seen else head
     if lost is None and seen is not None and is_there and head not in (seen.commit, last_here):
+        from cleared.changes.wrong_merges import find_wrong_merge
+
         wrong = find_wrong_merge(layout, repo, last_here, snapshot)
         what = f"git has joined two clones, and the books are not in order: {wrong.message}" if wrong else ""
         lost = LostRows(last_here, head, "", CommittedRows(layout).kinds, joined=what) if wrong else None

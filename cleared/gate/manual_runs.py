@@ -17,7 +17,6 @@ from cleared.runs.outcome import RunResult
 from cleared.sandbox.header import Header
 from cleared.sandbox.trigger_kinds import kinds_of
 from cleared.trust.approval_record import record_folder
-from cleared.trust.person_only import refuse_in_job
 
 
 def run_now(
@@ -104,6 +103,8 @@ def run_again(host: Host, name: str, card_id: str, *, believed: bool = False) ->
     from cleared.runs.suspended_runs import ask_again
 
     if believed:
+        from cleared.trust.person_only import refuse_in_job
+
         refuse_in_job()
     with host.open_for_reading() as repo:
         snapshot = Snapshot(repo, repo.read_head())

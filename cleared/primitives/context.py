@@ -173,9 +173,10 @@ class Context(Struct):
         self, kind: str, key: tuple[str, ...], title: str, *, record_id: str | None = None, **details: Any
     ) -> str:
         """Stage a card unless it was asked before; its id. What was void has been answered by nobody."""
-        while (known := self.cards.committed_cards.get(card_id(kind, *key))) is not None and known.resolution == VOID:
-            key = (*key, "again")
         identity = card_id(kind, *key)
+        while (known := self.cards.committed_cards.get(identity)) is not None and known.resolution == VOID:
+            key = (*key, "again")
+            identity = card_id(kind, *key)
         self.cards.add_card(
             Card(identity, kind, title, format_iso(self.now), self.run_id, record_id, self.agent, details)
         )

@@ -13,7 +13,6 @@ from msgspec import Struct, field
 from cleared.base.errors import ClearedError, ExitCode
 from cleared.base.json_values import to_json
 from cleared.cards.card import Card
-from cleared.cards.card_json import card_to_json
 from cleared.changes.host import Host
 from cleared.domains.installed_domains import Records, no_records
 from cleared.primitives.ctx import NOTIFY_SEND_EVENT
@@ -93,6 +92,8 @@ class RunResult(Struct):
 
     def to_json_object(self) -> dict[str, Any]:
         """The one object of ``--json``."""
+        from cleared.cards.card_json import card_to_json
+
         return {
             "run_id": self.run_id,
             "agent": self.agent,

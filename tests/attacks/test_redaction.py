@@ -235,15 +235,15 @@ def test_b7_many_refused_files_are_one_card_for_each_kind(ws: Workspace, tmp_pat
 
 
 def test_without_the_kinds_each_file_is_a_card(ws: Workspace, monkeypatch: pytest.MonkeyPatch) -> None:
-    from cleared.books.importing import drop_folder
+    from cleared.cards import refused_files
 
-    many = drop_folder.stage_refusals
+    many = refused_files.stage_refusals
 
     def singly(refused, *about):  # type: ignore[no-untyped-def]
         for name, error in refused.items():
             many({name: error}, *about)
 
-    monkeypatch.setattr(drop_folder, "stage_refusals", singly)
+    monkeypatch.setattr(refused_files, "stage_refusals", singly)
     for n in range(60):
         (ws.root / f"import/link-{n:02}.csv").symlink_to("/etc/passwd")
     ws.run("ingest")

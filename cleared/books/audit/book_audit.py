@@ -19,7 +19,6 @@ from cleared.base.csv_text import split_rows
 from cleared.base.effects import Effect
 from cleared.base.errors import Place, WorkspaceError
 from cleared.base.file_source import FileSource
-from cleared.books.decision_effects import effects_between
 from cleared.books.importing.kept_bank_files import find_altered_bank_files
 from cleared.books.index.entry_lookup import EntryLookup
 from cleared.books.index.journal_index import open_index
@@ -78,6 +77,8 @@ class BookAudit(RecordAudit):
         outcomes = [path for _, path in select_months(files, self.paths.outcomes)]
         if not months and not outcomes:
             return []
+        from cleared.books.decision_effects import effects_between
+
         earlier, _ = open_books(self.layout, before)
         books, bank = open_books(self.layout, after)
         return effects_between(earlier, books, bank, months, outcomes)

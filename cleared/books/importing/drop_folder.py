@@ -53,7 +53,6 @@ from cleared.books.ledger.bank_row import BankRow
 from cleared.books.ledger.import_records import ImportRecord
 from cleared.books.ledger.staged_bank_lines import BankBook
 from cleared.books.ledger.staged_journal import Books
-from cleared.cards.refused_files import stage_refusals
 from cleared.domains.domain import import_when_called
 from cleared.workspace.location import Layout
 from cleared.workspace.settings.model import Config
@@ -106,9 +105,8 @@ class ImportSession:
         reason gets one card."""
         files, refused = [], {}
         for name in check_deadline(list_names(self.folder)):
-            if self.only is not None and name not in self.only:
-                continue
-            if name in self.opened and all(file.processed_as for file in self.opened[name]):
+            is_left_out = self.only is not None and name not in self.only
+            if is_left_out or (name in self.opened and all(file.processed_as for file in self.opened[name])):
                 continue
             try:
                 refuse_bad_name(name)
@@ -119,6 +117,8 @@ class ImportSession:
                 if name not in self.refused:
                     refused[name] = self.refused[name] = e
         if refused:
+            from cleared.cards.refused_files import stage_refusals  # late: mostly every file can be read
+
             stage_refusals(refused, self.folder, self.layout.import_dir, self.config.import_.max_bytes, self.card)
         return files
 

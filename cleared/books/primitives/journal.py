@@ -11,7 +11,6 @@ from typing import Final
 
 from cleared.base.clock import check_deadline
 from cleared.base.errors import MAX_FAULTS, Place, PrimitiveError, merge_faults
-from cleared.books.decision_effects import entry_weight
 from cleared.books.ledger.entry import HUMAN_STATUSES, ZERO, Entry, Leg
 from cleared.books.ledger.posting import post_entry
 from cleared.books.ledger.staged_journal import Books
@@ -259,7 +258,7 @@ def journal_void(ctx: Context, entry_id: EntryId, reason: Text) -> EntryRef:
     reviewers (``thresholds.two_person``).
     """
     entry = books_of(ctx).books.get_entry(entry_id)
-    if two_person_rule.needs_two_people(ctx, entry_weight(entry, books_of(ctx).books, books_of(ctx).bank)):
+    if two_person_rule.is_change_for_two(ctx, entry):
         raise PrimitiveError(
             f"{entry.entry_id} is of an amount that only two reviewers void",
             place=Place(field="entry_id"),
@@ -276,9 +275,7 @@ def journal_update_status(ctx: Context, entry_id: EntryId, status: Status) -> En
     """
     _require_script_status(status)
     earlier = books_of(ctx).books.get_entry(entry_id)
-    if status == "auto-confirmed" and two_person_rule.needs_two_people(
-        ctx, entry_weight(earlier, books_of(ctx).books, books_of(ctx).bank)
-    ):
+    if status == "auto-confirmed" and two_person_rule.is_change_for_two(ctx, earlier):
         if earlier.status == "pending-review":
             two_person_rule.stage_confirmation_card(ctx, earlier)
         return entry_reference(earlier)

@@ -19,6 +19,15 @@ def needs_two_people(ctx: Context, amount: Decimal) -> bool:
     return limit is not None and amount >= limit
 
 
+def is_change_for_two(ctx: Context, entry: Entry) -> bool:
+    """Whether two reviewers must agree to a change of what this entry says."""
+    if ctx.config.thresholds.two_person is None:
+        return False
+    from cleared.books.decision_effects import entry_weight  # late: few books have the rule
+
+    return needs_two_people(ctx, entry_weight(entry, books_of(ctx).books, books_of(ctx).bank))
+
+
 def entry_amount(ctx: Context, legs: Sequence[Leg], reference: str) -> Decimal:
     """What an entry would be about: its own amount, or that of the bank line of which it posts a part."""
     line = books_of(ctx).bank.find_line(reference) if reference.startswith(LINE_ID_PREFIX) else None

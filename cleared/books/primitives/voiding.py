@@ -6,7 +6,6 @@ from cleared.base.clock import format_iso
 from cleared.base.errors import Place, PrimitiveError
 from cleared.books.card_kinds import ENTRY
 from cleared.books.ledger import corrections
-from cleared.books.ledger.voided_lines import unmatch_entries
 from cleared.books.line_cards import stage_line_card
 from cleared.books.primitives.book_shapes import EntryRef
 from cleared.books.primitives.entry_projection import entry_reference
@@ -20,6 +19,8 @@ def void_with_corrections(ctx: Context, entry_id: str, reason: str) -> EntryRef:
     Each bank line that the entry posted is open again, and gets a card. Raises ``PrimitiveError`` without a reason, or
     where there is no such entry or it cannot be voided.
     """
+    from cleared.books.ledger.voided_lines import unmatch_entries
+
     if not reason.strip():
         raise PrimitiveError("voiding needs a reason", place=Place(field="reason"), remedy="Say why, in a few words.")
     reason = ctx.env.redactor.redact_text(reason)  # a person's, too
