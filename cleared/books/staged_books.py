@@ -16,9 +16,9 @@ from cleared.base import money
 from cleared.base.file_source import FileSource
 from cleared.base.money import currency_exponent
 from cleared.books.importing.drop_folder import ImportSession
-from cleared.books.ledger.book_paths import locate_books
+from cleared.books.ledger.book_paths import BookPaths, locate_books
 from cleared.books.ledger.entry import Bounds, Entry
-from cleared.books.ledger.import_records import describe_imports, read_imports
+from cleared.books.ledger.import_records import ImportRecord, describe_imports, read_imports
 from cleared.books.ledger.staged_bank_lines import BankBook
 from cleared.books.ledger.staged_journal import Books
 from cleared.domains.domain import ImportedFile
@@ -73,13 +73,20 @@ def open_books(layout: Layout, source: FileSource) -> tuple[Books, BankBook]:
     """The books and the bank lines in a source."""
     paths = locate_books(layout)
     links = partial(_list_links, layout.state_dir)
-    return Books(source, paths, journal_bounds(layout.config), links), BankBook(source, paths)
+    imports = partial(_read_imports, layout.state_dir)
+    return Books(source, paths, journal_bounds(layout.config), links), BankBook(source, paths, imports)
 
 
 def _list_links(state_dir: Path, books: Books) -> Iterable[LinkedEntry]:
     from cleared.books.index.entry_links import iter_linked_entries
 
     return iter_linked_entries(state_dir, books)
+
+
+def _read_imports(state_dir: Path, source: FileSource, paths: BookPaths) -> list[ImportRecord]:
+    from cleared.books.index.past_lines import read_imports_once
+
+    return read_imports_once(state_dir, source, paths)
 
 
 def journal_bounds(config: Config) -> Bounds:

@@ -1,4 +1,4 @@
-"""What a run needs of the bank lines of past months, without reading them again.
+"""What a run needs of the bank lines and imports of past months, without reading them again.
 
 A run reads the months that its file is about. Of all others it has to know what the books do not have as the bank has
 it, and where a line lies that has an id of the bank. That is kept, sealed, for each month of a bank account but the
@@ -33,8 +33,9 @@ from cleared.books.ledger.bank_lines import (
     parse_matches_once,
     parse_outcomes,
 )
-from cleared.books.ledger.book_paths import begin_month
+from cleared.books.ledger.book_paths import BookPaths, begin_month
 from cleared.books.ledger.entry import ZERO, parse_entry_id
+from cleared.books.ledger.import_records import ImportRecord, parse_imports
 from cleared.books.ledger.staged_bank_lines import RELEASED, BankBook
 from cleared.changes.record_sources import CommittedSource
 
@@ -230,6 +231,19 @@ class PastLines:
 def _find_month(leg_id: str) -> date | None:
     """The first day of a leg's month: which day it is of a month that is not asked about is all the same."""
     return begin_month(leg_id[:7]) if parse_entry_id(leg_id) is not None else None
+
+
+def read_imports_once(state_dir: Path, source: FileSource, paths: BookPaths) -> list[ImportRecord]:
+    """The files that were imported, as ``import_records.read_imports`` gives them. ``state_dir``: the workspace's
+    ``.cleared/``."""
+    files = {month: [path] for month, path in paths.list_month_files(source, paths.imports)}
+
+    def read(month: str) -> list[ImportRecord]:
+        (path,) = files[month]
+        return list(parse_imports(source.read(path), path))
+
+    months = read_months_once(source, state_dir, "imports", list[ImportRecord], files, read)
+    return list(itertools.chain.from_iterable(months.values()))
 
 
 def read_months_once(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import date, timedelta
 from decimal import Decimal
 from typing import Final
@@ -43,6 +43,8 @@ from cleared.books.ledger.import_records import (
     read_imports,
 )
 
+ImportReader = Callable[[FileSource, BookPaths], list[ImportRecord]]
+
 NEAR_DAYS: Final = 5
 RELEASED: Final = "released"
 """The outcome of a line whose import was undone: the next file that has it brings it anew."""
@@ -52,9 +54,10 @@ _MONTH_FILE: Final = re.compile(r"([0-9]{4}-(?:0[1-9]|1[0-2]))\.csv", re.ASCII)
 class BankBook:
     """Committed bank facts, and on top of them what a run reads, matches and sets aside."""
 
-    def __init__(self, source: FileSource, paths: BookPaths) -> None:
+    def __init__(self, source: FileSource, paths: BookPaths, read_imports: ImportReader = read_imports) -> None:
         self.source = source
         self.paths = paths
+        self._read_imports = read_imports
         self._months: dict[tuple[str, str], dict[str, BankLine]] = {}
         self._amounts: dict[tuple[str, str], dict[Decimal, list[BankLine]]] = {}
         self._months_left: list[tuple[str, str]] | None = None
@@ -273,7 +276,7 @@ class BankBook:
     def all_imports(self) -> list[ImportRecord]:
         """Files marked processed, committed and staged, those of undone imports too."""
         if self._imports is None:
-            self._imports = read_imports(self.source, self.paths)
+            self._imports = self._read_imports(self.source, self.paths)
         return [*self._imports, *self.new_imports]
 
     @property
