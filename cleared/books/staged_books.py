@@ -18,7 +18,7 @@ from cleared.base.money import currency_exponent
 from cleared.books.importing.drop_folder import ImportSession
 from cleared.books.ledger.book_paths import BookPaths, locate_books
 from cleared.books.ledger.entry import Bounds, Entry
-from cleared.books.ledger.import_records import ImportRecord, describe_imports, read_imports
+from cleared.books.ledger.import_records import ImportRecord, describe_imports
 from cleared.books.ledger.staged_bank_lines import BankBook
 from cleared.books.ledger.staged_journal import Books
 from cleared.domains.domain import ImportedFile
@@ -103,7 +103,7 @@ def ledger_accounts(config: Config) -> dict[str, int]:
 
 def read_imported_files(source: FileSource, layout: Layout) -> list[ImportedFile]:
     """The bank files that were imported, oldest first. Raises ``WorkspaceError`` where their records are damaged."""
-    records = read_imports(source, locate_books(layout))
+    records = _read_imports(layout.state_dir, source, locate_books(layout))
     return [
         ImportedFile(record.name, record.file_sha256, record.run, description)
         for record, description in zip(records, describe_imports(records), strict=True)

@@ -11,8 +11,8 @@ from typing import Final
 
 from cleared.base.errors import Place, PolicyError, WorkspaceError, restore_command
 from cleared.base.safe_files import read_stable
+from cleared.books.index.past_lines import read_imports_once
 from cleared.books.ledger.book_paths import locate_books
-from cleared.books.ledger.import_records import read_imports
 from cleared.changes.record_sources import CommittedSource
 from cleared.domains.record_audit import Violation
 from cleared.git import Snapshot
@@ -68,7 +68,7 @@ def find_altered_bank_files(layout: Layout, snapshot: Snapshot, since: Snapshot 
 
 def _read_imported(layout: Layout, snapshot: Snapshot) -> tuple[set[str], set[str]]:
     """The names and digests of the imported files."""
-    records = read_imports(CommittedSource(snapshot), locate_books(layout))
+    records = read_imports_once(layout.state_dir, CommittedSource(snapshot), locate_books(layout))
     return {record.name for record in records}, {record.file_sha256 for record in records}
 
 
@@ -87,7 +87,7 @@ def refuse_altered_bank_files(layout: Layout, snapshot: Snapshot, sources: Itera
     """Raises ``PolicyError`` where one of the files is a kept bank file, and what it holds now nobody has imported."""
     kept = (layout.root / layout.processed_dir).resolve()
     inside = [path for source in sources if (path := source.resolve()).is_relative_to(kept)]
-    records = read_imports(CommittedSource(snapshot), locate_books(layout)) if inside else []
+    records = read_imports_once(layout.state_dir, CommittedSource(snapshot), locate_books(layout)) if inside else []
     digests = {record.file_sha256 for record in records}
     for path in inside:
         place = f"{layout.processed_dir}/{path.relative_to(kept).as_posix()}"

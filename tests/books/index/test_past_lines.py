@@ -11,9 +11,11 @@ import pytest
 from harness import Workspace, chase
 
 from cleared.books.decisions import bank_standing
-from cleared.books.index.past_lines import PastLines
+from cleared.books.index import past_lines
+from cleared.books.index.past_lines import PastLines, read_imports_once
 from cleared.books.ledger.agreed_balances import BankTiming, BookedLine
 from cleared.books.ledger.entry import leg_suffix
+from cleared.books.ledger.import_records import parse_imports, read_imports
 from cleared.books.ledger.staged_bank_lines import BankBook
 from cleared.books.ledger.staged_journal import Books
 from cleared.books.queries import open_committed_books
@@ -141,3 +143,34 @@ def test_files_that_state_no_balance_are_known_to_state_none(ws: Workspace, monk
         ws.ok("import", "undo", f"{month}.csv", "--despite", "a test")
         compare_status(ws, monkeypatch)
     assert ws.json("status")["accounts"][0]["imported"] is False
+
+
+def test_records_of_past_imports_are_read_again_where_a_commit_changed_them(
+    ws: Workspace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read: list[str] = []
+
+    def parse(data: bytes | None, file: str) -> object:
+        read.append(file)
+        return parse_imports(data, file)
+
+    def compare_imports() -> list[str]:
+        """The names of the files; both ways of reading must say the same."""
+        read.clear()
+        host = open_workspace(ws.root)
+        with open_committed_books(host) as (_, _, books, bank):
+            known = read_imports_once(host.layout.state_dir, books.source, books.paths)
+            assert known == read_imports(books.source, books.paths) == bank.all_imports
+        return [record.name for record in known]
+
+    for month in (1, 2, 3):
+        monkeypatch.setenv("CLEARED_CLOCK", f"2024-{month:02d}-28T20:00:00Z")
+        ws.drop(f"{month}.csv", chase((f"{month:02d}/03/2024", "AWS EMEA", f"-{month}.00")))
+        ws.run("ingest")
+    monkeypatch.setattr(past_lines, "parse_imports", parse)
+    assert compare_imports() == ["1.csv", "2.csv", "3.csv"]
+    assert compare_imports() == ["1.csv", "2.csv", "3.csv"] and set(read) == {"books/bank/imports-2024-03.csv"}
+    changed = ws.root / "books/bank/imports-2024-01.csv"
+    changed.write_text(changed.read_text().replace("1.csv", "one.csv"))
+    ws.commit("books/bank/imports-2024-01.csv")
+    assert compare_imports() == ["one.csv", "2.csv", "3.csv"] and "books/bank/imports-2024-01.csv" in read
