@@ -259,11 +259,10 @@ class Host:
         except WorkspaceError as error:
             if repo is not None:
                 repo.close()
-            from cleared.changes.unfinished_merge import explain_unfinished
+            from cleared.changes.unfinished_merge import explain_unwritable
 
             with Repository.open(self.root, for_writing=False) as opened:
-                unfinished = explain_unfinished(opened, self.layout)
-            raise unfinished or error from None
+                raise explain_unwritable(opened, self.layout) or error from None
 
     @property
     def traces(self) -> TraceStore:

@@ -22,24 +22,27 @@ _REVERT_COLLISION: Final = (
 )
 
 
-def find_collisions(repo: Repository, layout: Layout) -> list[WorkspaceError]:
-    """The files that only runs and decisions may change, and that git could not join in what is under way; an error
-    each."""
+def list_unfinished(repo: Repository, layout: Layout) -> list[WorkspaceError]:
+    """What git waits for the user to finish: an error for each file that only runs and decisions may change and that it
+    could not join, else one for the whole; empty where it waits for nothing."""
     command, managed = repo.find_unfinished(), ManagedFiles(layout)
+    if command is None:
+        return []
     message, remedy = _REVERT_COLLISION if command == "revert" else _COLLISION
     paths = filter(managed.has_path, history.list_unmerged_paths(repo.root))
-    return [WorkspaceError(message, place=Place(path), remedy=remedy.format(command)) for path in paths]
+    collisions = [WorkspaceError(message, place=Place(path), remedy=remedy.format(command)) for path in paths]
+    return collisions or [unfinished_error(command)]
 
 
-def explain_unfinished(repo: Repository, layout: Layout) -> WorkspaceError | None:
-    """Why nothing can be committed while git waits for the user to finish something, and what to do; ``None`` where it
-    waits for nothing."""
-    command = repo.find_unfinished()
-    if command is None:
-        return None
-    error, collisions = unfinished_error(command), find_collisions(repo, layout)
-    if not collisions:
-        return error
-    more = f" (and {len(collisions) - 1} more files)" if len(collisions) > 1 else ""
-    first = collisions[0]
-    return WorkspaceError(f"{error.message}: {first.message}{more}", place=first.place, remedy=first.remedy)
+def explain_unwritable(repo: Repository, layout: Layout) -> WorkspaceError | None:
+    """Why nothing can be committed, and what to do, such as while git waits for the user to finish something; ``None``
+    where something can."""
+    try:
+        repo.reopen_for_writing()
+    except WorkspaceError as error:
+        first, *others = list_unfinished(repo, layout) or [error]
+        if first.place is None:
+            return first
+        more = f" (and {len(others)} more files)" if others else ""
+        return WorkspaceError(f"{error.message}: {first.message}{more}", place=first.place, remedy=first.remedy)
+    return None

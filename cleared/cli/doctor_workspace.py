@@ -23,7 +23,7 @@ from cleared.changes.host import Host
 from cleared.changes.record_sources import CommittedSource
 from cleared.changes.session import compare_with_commit, refuse_differences
 from cleared.changes.trace import TraceStore
-from cleared.changes.unfinished_merge import explain_unfinished
+from cleared.changes.unfinished_merge import explain_unwritable, list_unfinished
 from cleared.cli import options
 from cleared.cli.doctor_row import Row, check_space, run_check, size_text
 from cleared.domains.installed_domains import ManagedFiles
@@ -140,9 +140,8 @@ def _check_messages(host: Host) -> Row:
 
 def _check_repository(host: Host) -> Row:
     with Repository.open(host.root, for_writing=False) as repo:
-        if (unfinished := explain_unfinished(repo, host.layout)) is not None:
-            raise unfinished
-    with Repository.open(host.root, for_writing=True) as repo:
+        if (unwritable := explain_unwritable(repo, host.layout)) is not None:
+            raise unwritable
         return Row("repository", "ok", f"{repo.branch.short_name} at {repo.read_head()[:10]}")
 
 
@@ -163,8 +162,8 @@ def _check_interrupted(host: Host, messages: list[str]) -> Row:
 
 def _check_managed_files(host: Host) -> Row:
     with compare_with_commit(host, "doctor") as (repo, snapshot, different):
-        if different and (unfinished := explain_unfinished(repo, host.layout)) is not None:
-            raise unfinished
+        if different and (unfinished := list_unfinished(repo, host.layout)):
+            raise unfinished[0]
         refuse_differences(different)
         count = sum(len(snapshot.list_entries(folder)) for folder in ManagedFiles(host.layout).folders)
     return Row("managed files", "ok", f"{count_noun(count, 'file')} as committed; cleared check looks inside")

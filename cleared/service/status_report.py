@@ -28,7 +28,8 @@ from cleared.changes.host import Host
 from cleared.changes.noticed_history import read_noticed_commit
 from cleared.changes.record_sources import CommittedSource, PreloadedSource
 from cleared.changes.trace import TraceStore
-from cleared.git import Snapshot, describe_lock_holder
+from cleared.changes.unfinished_merge import explain_unwritable
+from cleared.git import Repository, Snapshot, describe_lock_holder
 from cleared.runs.approved_scripts import Scripts
 from cleared.sandbox.schedule import Schedule
 from cleared.sandbox.trigger_kinds import ON_DEMAND, kinds_of
@@ -70,14 +71,10 @@ def service_status(host: Host) -> dict[str, Any]:
         agent["waiting"] = len(mine)
         agent["held"] = next((d.why for d in mine if d.state == "held"), None)
     with host.open_for_reading() as repo:
-        git = describe_lock_holder(repo)
         snapshot = Snapshot(repo, repo.read_head())
-        lost = None
-        with suppress(BusyError):  # whoever is at work looks, too
-            lost = host.find_lost_rows(repo, snapshot, 0.0)
+        repository_trouble = list(_list_repository_trouble(host, repo, snapshot))
         waiting = read_waiting_cards(host, snapshot)
         safety = read_safety(repo)
-        doubt = find_doubt(host, repo, snapshot)
     fleet = find_served(host.root)  # whose workers serve it
     trouble = [] if service or fleet else [NOT_UP]
     calls = 0 if service else count_waiting_calls(host.root)
@@ -85,12 +82,7 @@ def service_status(host: Host) -> dict[str, Any]:
         trouble.append(f"waiting until it is: {count_noun(calls, 'webhook call')}")
     if safety.last is not None and safety.is_late(now):
         trouble.append(f"no backup has what was committed since {safety.unsaved.oldest:%Y-%m-%d} (cleared backup)")
-    if git is not None:
-        trouble.append(f"nothing is written meanwhile, deliveries wait: {git}")
-    if lost is not None:
-        trouble.append(f"{'' if lost.branch else 'nothing is run: '}{lost}. {lost.remedy}")
-    if doubt:
-        trouble.append(f"{doubt}: cleared check")
+    trouble += repository_trouble
     if waiting.damage:
         trouble.append(f"the queue is damaged: {waiting.damage}")
     if status.get("problem"):
@@ -128,6 +120,21 @@ def service_status(host: Host) -> dict[str, Any]:
         "agents": agents,
         "trouble": trouble,
     }
+
+
+def _list_repository_trouble(host: Host, repo: Repository, snapshot: Snapshot) -> Iterator[str]:
+    """Why nothing is written or run as the repository is, and why nobody should rely on the records yet."""
+    if (git := describe_lock_holder(repo)) is not None:
+        yield f"nothing is written meanwhile, deliveries wait: {git}"
+    if (unwritable := explain_unwritable(repo, host.layout)) is not None:
+        yield f"nothing is run: {unwritable}"
+    lost = None
+    with suppress(BusyError):  # whoever is at work looks, too
+        lost = host.find_lost_rows(repo, snapshot, 0.0)
+    if lost is not None:
+        yield f"{'' if lost.branch else 'nothing is run: '}{lost}. {lost.remedy}"
+    if doubt := find_doubt(host, repo, snapshot):
+        yield f"{doubt}: cleared check"
 
 
 def _list_agent_trouble(agents: list[dict[str, Any]], failed_agents: Sequence[str | None]) -> Iterator[str]:

@@ -257,6 +257,26 @@ def test_a_revert_that_collides_is_named_with_the_way_to_take_it_back(posted: Wo
         assert "git revert --abort" in each["remedy"] and "sync" not in each["remedy"], each
     said = ("in the middle of a revert: something has written here after", "git revert --abort", "cleared revert RUN")
     refused(posted("queue", "approve", FOUR), 4, *said)
+    assert all(words in str(posted.json("status")["trouble"]) for words in said)
     posted.git("revert", "--abort")
     posted.ok("revert", run, "--yes")
     posted.in_order()
+
+
+def test_a_revert_that_collides_is_named_though_the_files_are_as_committed(posted: Workspace) -> None:
+    """Fault: check and status said that all is in order, and runs refused."""
+    path = "books/2025/01/journal.csv"
+    posted.ok("queue", "approve", TWO)
+    posted.git("revert", "--no-edit", "HEAD^", check=False)
+    for each in posted.git("diff", "--name-only", "HEAD").split():
+        posted.put(each, posted.git("show", f"HEAD:{each}"))
+    found = {each["place"]: each["remedy"] for each in posted("check", "--json").json["violations"]}
+    assert path in found and "git revert --abort" in found[path], found
+    assert f"nothing is run: {path}: the repository is in the middle of a revert" in str(posted.json("status"))
+    posted.git("add", "-A")  # nothing collides any more, and git still waits
+    [violation] = posted("check", "--json").json["violations"]
+    assert "in the middle of a revert" in violation["message"] and "git revert --continue" in violation["remedy"]
+    assert "in the middle of a revert" in str(posted.json("status")["trouble"])
+    posted.git("revert", "--abort")
+    posted.in_order()
+    assert "revert" not in str(posted.json("status")["trouble"])

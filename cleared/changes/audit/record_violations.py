@@ -24,7 +24,7 @@ from cleared.changes.host import Host
 from cleared.changes.line_worth import LineWorth
 from cleared.changes.record_sources import CommittedSource, WorkingSource
 from cleared.changes.session import compare_with_commit
-from cleared.changes.unfinished_merge import explain_unfinished, find_collisions
+from cleared.changes.unfinished_merge import list_unfinished
 from cleared.domains.installed_domains import ManagedFiles, load_domains
 from cleared.domains.record_audit import RecordAudit, Violation
 from cleared.git import Repository, Snapshot, blob_id
@@ -40,13 +40,11 @@ def find_violations(host: Host) -> list[Violation]:
     """Invariants, files that differ from HEAD, commits of unknown origin. Raises ``BusyError``."""
     known = KnownFiles(host.layout.state_dir, in_turns=True)
     with compare_with_commit(host, "check", known) as (repo, snapshot, different):
+        violations = [_describe_error(error, "provenance") for error in list_unfinished(repo, host.layout)]
         if not different:
-            return check_committed_records(host, repo, snapshot)
+            return violations + check_committed_records(host, repo, snapshot)
         committed = CommittedSource(snapshot)
-        unfinished = explain_unfinished(repo, host.layout)
-        if unfinished is not None:
-            colliding = find_collisions(repo, host.layout)
-            violations = [_describe_error(error, "provenance") for error in colliding or [unfinished]]
+        if violations:
             violations += _ask_domains(host, lambda audit: audit.check_records(committed))
             return violations + _find_unknown_origins(host, repo, snapshot, _find_judged(host, repo, snapshot))
         source = WorkingSource(host.root)
