@@ -23,6 +23,7 @@ from cleared.base.errors import BusyError, UsageError
 from cleared.base.short_text import quote_text
 from cleared.base.terminal import count_noun
 from cleared.changes.audit.attested_state import find_doubt
+from cleared.changes.audit.hand_commits import find_hand_commit
 from cleared.changes.backup.last_backup import read_safety
 from cleared.changes.host import Host
 from cleared.changes.noticed_history import read_noticed_commit
@@ -133,7 +134,7 @@ def _list_repository_trouble(host: Host, repo: Repository, snapshot: Snapshot) -
         lost = host.find_lost_rows(repo, snapshot, 0.0)
     if lost is not None:
         yield f"{'' if lost.branch else 'nothing is run: '}{lost}. {lost.remedy}"
-    if doubt := find_doubt(host, repo, snapshot):
+    if doubt := find_doubt(host, repo, snapshot) or find_hand_commit(host, repo, snapshot):
         yield f"{doubt}: cleared check"
 
 

@@ -280,3 +280,29 @@ def test_a_revert_that_collides_is_named_though_the_files_are_as_committed(poste
     posted.git("revert", "--abort")
     posted.in_order()
     assert "revert" not in str(posted.json("status")["trouble"])
+
+
+def test_status_names_what_nobody_answered_for(posted: Workspace) -> None:
+    """Fault: after git took back an import with what attests it, and after it put both back, check named the commits,
+    and status did not."""
+
+    def named() -> list[str]:
+        return [line for line in posted.json("status")["trouble"] if "without a run or a decision" in line]
+
+    posted.ok("queue", "approve", TWO)
+    assert not named()
+    reverts = [posted.git("revert", "--no-edit", "HEAD") and posted.head()]
+    add(posted, "2025-01-15", "Depreciation")
+    for _ in range(2):
+        [line] = named()
+        assert f"commit {reverts[0][:10]} (" in line and line.endswith(": cleared check")
+        (posted.root / ".cleared/books/by-hand").unlink(missing_ok=True)
+    posted.ok("accept", reverts[0], "--reason", "meant so")
+    assert not named()
+    answer = posted.head()
+    reverts += [posted.git("revert", "--no-edit", commit) and posted.head() for commit in (answer, "HEAD")]
+    for commit in reversed(reverts[1:]):
+        assert commit[:10] in named()[0]
+        posted.ok("accept", commit, "--reason", "meant so")
+    assert not named()
+    posted.in_order()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -122,6 +122,18 @@ class CommitOrigins:
         one that was judged."""
         named = commit.trailers.get(ACCEPTS_TRAILER, "").split("\n") if ACCEPTS_TRAILER in commit.trailers else []
         return named if any(has_line(self.snapshot, line) for line in self.list_lines(commit) if named) else []
+
+    def list_answers(self, commit: CommitInfo, also: Collection[Origin] = ()) -> list[bytes]:
+        """The attestations of those who answer for a commit: of machines that count here and of reviewers, and of those
+        whose commits are ``also`` enough."""
+        found = history.find_by_trailer(self.host.root, ACCEPTS_TRAILER, commit.id)
+        named = [history.read_commit(self.host.root, each.id) for each in found]
+        return [
+            line
+            for each in named
+            if (self.is_ours(each) or self.judge_alone(each) in also) and self.list_answered(each)
+            for line in self.list_lines(each)
+        ]
 
     def list_lines(self, commit: CommitInfo) -> list[bytes]:
         """The attestations that a commit adds, whoever signed them. ``commit``: one that was judged."""

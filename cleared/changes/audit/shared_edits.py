@@ -13,7 +13,7 @@ from cleared.base.short_text import list_first
 from cleared.changes.attestation_lines import has_line
 from cleared.changes.audit.commit_naming import describe_commit
 from cleared.changes.audit.commit_origins import CommitOrigins
-from cleared.changes.decisions.signatures import ACCEPTS_TRAILER, read_parents
+from cleared.changes.decisions.signatures import read_parents
 from cleared.changes.host import Host
 from cleared.changes.line_worth import COUNTING
 from cleared.domains.installed_domains import ManagedFiles
@@ -74,7 +74,7 @@ def _list_edits(
         rows = (set.intersection(*altered) if altered else set()) - settled  # a merge has what either side altered
         if not rows:
             continue
-        answers += (given := _list_answers(origins, commit))
+        answers += (given := origins.list_answers(commit))
         if given or origins.judge_alone(commit) in COUNTING:
             settled |= rows
         else:
@@ -90,15 +90,3 @@ def _list_edits(
 def _name_row(said: str) -> str:
     """What a sentence of ``SharedFile.describe_changes`` is about."""
     return said.partition(" ")[0]
-
-
-def _list_answers(origins: CommitOrigins, commit: CommitInfo) -> list[bytes]:
-    """The attestations of those who answer for a commit."""
-    found = history.find_by_trailer(origins.host.root, ACCEPTS_TRAILER, commit.id)
-    named = [history.read_commit(origins.host.root, each.id) for each in found]
-    return [
-        line
-        for each in named
-        if origins.is_ours(each) and origins.list_answered(each)
-        for line in origins.list_lines(each)
-    ]
