@@ -29,12 +29,20 @@ class FileSource(Protocol):
         """All files below ``prefix`` (a directory, or ``""``), sorted."""
 
 
-def choose_part(source: FileSource, path: str, known: Collection[str]) -> str:
-    """The part of the file ``path`` that takes what is added next; ``known``: the paths that there are beside it."""
+def choose_part(source: FileSource, path: str, known: Collection[str], header: str = "") -> str:
+    """The part of the file ``path`` that takes what is added next; ``known``: the paths that there are beside it.
+
+    None to which another version of the program has given another ``header``, or whose last line somebody has cut:
+    what is added would be no row of it.
+    """
     number, part = 1, path
     while (following := _name_part(path, number + 1)) in known:
         number, part = number + 1, following
-    return following if len(source.read(part) or b"") >= MAX_PART_BYTES else part
+    data = source.read(part)
+    if data is None:
+        return part
+    is_open = len(data) < MAX_PART_BYTES and data.startswith(header.encode()) and data.endswith(b"\n")
+    return part if is_open else following
 
 
 def find_whole(path: str) -> str:
@@ -55,10 +63,10 @@ def select_dated(paths: Iterable[str], path: str) -> list[tuple[str, str]]:
     return sorted(("" if each == path else MONTH_MARK.split(each)[1], each) for each in found)
 
 
-def choose_dated(source: FileSource, path: str, month: str) -> str:
-    """The part of the file ``path`` of a month (``YYYY-MM``) that takes what is added next."""
+def choose_dated(source: FileSource, path: str, month: str, header: str = "") -> str:
+    """The part of the file ``path`` of a month (``YYYY-MM``) that takes what is added next; see ``choose_part``."""
     stem, dot, suffix = path.rpartition(".")
-    return choose_part(source, f"{stem}-{month}{dot}{suffix}", list_dated(source, path))
+    return choose_part(source, f"{stem}-{month}{dot}{suffix}", list_dated(source, path), header)
 
 
 def _name_part(path: str, number: int) -> str:

@@ -30,7 +30,7 @@ def name_log(now: datetime) -> str:
 
 def choose_log(source: CommittedSource, now: datetime) -> str:
     """The file that takes what is logged now."""
-    return choose_part(source, name_log(now), list_logs(source))
+    return choose_part(source, name_log(now), list_logs(source), format_record(HEADER))
 
 
 def list_logs(source: CommittedSource) -> list[str]:

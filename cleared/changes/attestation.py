@@ -226,9 +226,7 @@ def _attest_changes(
         **said,
     }
     path = choose_part(CommittedSource(before), name_shard(format_iso(now)), list_shards(before))
-    known = before.read_file(path) or b""
-    end = b"" if known.endswith(b"\n") or not known else b"\n"  # somebody has cut it
-    return {path: known + end + render_attestation(statement, key)}
+    return {path: (before.read_file(path) or b"") + render_attestation(statement, key)}
 
 
 def opening_digest(card: Card) -> str:

@@ -275,7 +275,7 @@ RESOLVES: Final = "Resolves"
 DEPTH: Final = "Depth"
 DATA: Final = "Data"
 _MAX_DATA: Final = 2_000
-_FILES_HEADER: Final = ("sha256", "agent", "file", "run")
+FILES_HEADER: Final = ("sha256", "agent", "file", "run")
 
 
 def format_event(run: str, number: int, agent: str, now: datetime, name: str, payload: Any) -> str:
@@ -336,7 +336,7 @@ def handled_files(host: Host, context: Context) -> list[tuple[str, str, str, str
 
 def append_handled_files(data: bytes | None, rows: list[tuple[str, str, str, str]]) -> bytes:
     """A file of files that agents have had, with these rows at its end."""
-    before = data if data is not None else format_record(_FILES_HEADER).encode()
+    before = data if data is not None else format_record(FILES_HEADER).encode()
     return before + "".join(format_record(row) for row in rows).encode("utf-8")
 
 
@@ -345,5 +345,5 @@ def files_handled_by(source: FileSource, agent: str) -> dict[str, str]:
     found: dict[str, str] = {}
     for path in list_dated(source, Layout.imported_files):
         rows = csv.reader((source.read(path) or b"").decode("utf-8", "replace").splitlines())
-        found |= {row[0]: row[2] for row in rows if len(row) == len(_FILES_HEADER) and row[1] == agent}
+        found |= {row[0]: row[2] for row in rows if len(row) == len(FILES_HEADER) and row[1] == agent}
     return found

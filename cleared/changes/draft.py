@@ -9,6 +9,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from msgspec import Struct
 
 from cleared.base.clock import format_iso
+from cleared.base.csv_text import format_record
 from cleared.base.errors import ClearedError
 from cleared.base.file_source import choose_dated
 from cleared.changes import agent_log, consumed_events, imported_files
@@ -158,7 +159,9 @@ def commit_draft(host: Host, repo: Repository, snapshot: Snapshot, context: Cont
 
 def _record_handled_files(host: Host, snapshot: Snapshot, context: Context, draft: Draft) -> None:
     if handled := consumed_events.handled_files(host, context):
-        path = choose_dated(CommittedSource(snapshot), host.layout.imported_files, format_iso(context.now)[:7])
+        header = format_record(consumed_events.FILES_HEADER)
+        month = format_iso(context.now)[:7]
+        path = choose_dated(CommittedSource(snapshot), host.layout.imported_files, month, header)
         draft.changes[path] = consumed_events.append_handled_files(snapshot.read_file(path), handled)
 
 

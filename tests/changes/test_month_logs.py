@@ -51,6 +51,28 @@ def test_events_that_an_earlier_version_wrote_come_before_all_others(
     assert ws.read("logs/events.jsonl") == text
 
 
+def test_a_log_that_another_version_began_goes_on_in_its_next_part(ws: Workspace) -> None:
+    """Fault: rows of another width than its header were added to it."""
+    ws.script(TELL.format("one"))
+    log = "logs/agent-log-2025-02.csv"
+    ws.put(log, "".join(f"{line},{'note' * (not at)}\n" for at, line in enumerate(ws.read(log).splitlines())))
+    ws.ok("accept", ws.commit(log), "--reason", "another version wrote it")
+    text, rows = ws.read(log), ws.read("logs/agent-log-2025-02_002.csv").splitlines()
+    assert rows[0] == text.splitlines()[0].removesuffix(",note") and "accept" in rows[1]
+    ws.script(TELL.format("two"))
+    assert ws.read(log) == text and len(ws.read("logs/agent-log-2025-02_002.csv").splitlines()) > len(rows)
+    ws.in_order()
+
+
+def test_an_event_is_no_part_of_a_line_that_somebody_has_cut(ws: Workspace) -> None:
+    """Fault: it was added to that line, and nobody was told of it."""
+    ws.script(TELL.format("one"))
+    ws.put(FEBRUARY, ws.read(FEBRUARY)[:-9])
+    ws.ok("accept", ws.commit(FEBRUARY), "--reason", "cut")
+    ws.script(TELL.format("two"))
+    assert list_said(ws) == ["two"]
+
+
 def test_events_of_a_full_month_go_on_in_its_next_part(ws: Workspace, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(file_source, "MAX_PART_BYTES", 100)
     for word in ("one", "two", "three"):

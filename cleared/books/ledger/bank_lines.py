@@ -59,7 +59,6 @@ DUPLICATE_COLUMNS: Final = ("file_sha256", "row", "line_id", "note")
 DUPLICATE_OPTIONAL: Final = ("bank_id",)
 """The last column, which files of earlier versions may not have. It has the bank's id of a row whose line came without
 it, from a file of another format."""
-DUPLICATE_HEADER: Final = (*DUPLICATE_COLUMNS, *DUPLICATE_OPTIONAL)
 LINE_ID_PREFIX: Final = "f1:"
 Pairs = tuple[tuple[str, Decimal], ...]
 """(leg id, amount) of each leg that was ever matched to a bank line."""
@@ -290,9 +289,18 @@ def group_repeats(source: FileSource, paths: BookPaths) -> dict[str, set[str]]:
     return files
 
 
-def append_rows(data: bytes | None, header: tuple[str, ...], rows: Iterable[str]) -> bytes:
-    """The file with these rows at its end. They are encoded some at a time: there can be very many."""
-    parts = [data if data is not None else format_record(header).encode()]
+def append_rows(
+    data: bytes | None, header: tuple[str, ...], rows: Iterable[str], optional: tuple[str, ...] = (), *, file: str = ""
+) -> bytes:
+    """The file with these rows at its end, which have all columns; so have those of earlier versions then, that lack
+    some of the ``optional`` ones. Raises ``WorkspaceError`` with the damaged line where it is no such file.
+
+    The rows are encoded some at a time: there can be very many.
+    """
+    head = format_record((*header, *optional)).encode()
+    parts = [head if data is None else data]
+    if data is not None and not (data.startswith(head) and data.endswith(b"\n")):
+        parts = [head, *(format_record(row).encode() for _, row in read_rows(data, file, header, optional))]
     waiting = iter(rows)
     while some := "".join(islice(waiting, _ROWS_AT_ONCE)):
         parts.append(some.encode("utf-8"))

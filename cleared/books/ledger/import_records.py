@@ -40,7 +40,6 @@ IMPORT_COLUMNS: Final = (
 )
 IMPORT_OPTIONAL: Final = ("format",)
 """Not in files of earlier versions."""
-IMPORT_HEADER: Final = (*IMPORT_COLUMNS, *IMPORT_OPTIONAL)
 UNDONE_COLUMNS: Final = ("file_sha256", "account", "run", "at", "by", "reason")
 
 

@@ -9,6 +9,7 @@ from msgspec import Struct
 
 from cleared.base.csv_text import CsvDamage, format_record, read_records
 from cleared.base.errors import Place, WorkspaceError, restore_remedy
+from cleared.books.ledger.bank_lines import append_rows
 
 HEADER: Final = ("through", "state", "by", "at", "reason", "digest")
 STATES: Final = ("open", "closed", "filed")
@@ -79,8 +80,7 @@ def parse_periods(data: bytes | None, file: str) -> Periods:
 
 def append_mark(data: bytes | None, mark: PeriodMark) -> bytes:
     through = "" if mark.through == date.min else mark.through.isoformat()
-    row = format_record((through, mark.state, mark.by, mark.at, mark.reason, mark.digest))
-    return (data if data is not None else format_record(HEADER).encode()) + row.encode()
+    return append_rows(data, HEADER, [format_record((through, mark.state, mark.by, mark.at, mark.reason, mark.digest))])
 
 
 def _period_error(file: str, line: int, field: str | None, message: str) -> WorkspaceError:

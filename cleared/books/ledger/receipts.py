@@ -21,7 +21,7 @@ from msgspec.structs import replace
 
 from cleared.base.csv_text import format_record
 from cleared.base.errors import Place, UsageError
-from cleared.books.ledger.bank_lines import damage_error, read_rows
+from cleared.books.ledger.bank_lines import append_rows, damage_error, read_rows
 from cleared.books.ledger.entry import Entry
 from cleared.domains.record_audit import Violation
 
@@ -125,7 +125,7 @@ def _parse_row(row: list[str], file: str, line: int) -> tuple[Receipt, str, str,
 
 def append_receipt_rows(data: bytes | None, rows: Iterable[str]) -> bytes:
     """The file with these rows at its end."""
-    return (data if data is not None else format_record(HEADER).encode()) + "".join(rows).encode()
+    return append_rows(data, HEADER, rows)
 
 
 def find_receipt(receipts: Mapping[str, Receipt], text: str) -> Receipt:

@@ -17,7 +17,8 @@ from cleared.base.file_source import FileSource
 from cleared.books.ledger.agreed_balances import HEADER as AGREED_COLUMNS
 from cleared.books.ledger.agreed_balances import AgreedBalance, read_agreed_balances
 from cleared.books.ledger.bank_lines import (
-    DUPLICATE_HEADER,
+    DUPLICATE_COLUMNS,
+    DUPLICATE_OPTIONAL,
     LINE_COLUMNS,
     LINE_ID_PREFIX,
     MATCH_COLUMNS,
@@ -35,7 +36,8 @@ from cleared.books.ledger.bank_lines import (
 from cleared.books.ledger.book_paths import BookPaths
 from cleared.books.ledger.entry import Entry, format_entry_id, leg_suffix, parse_entry_id
 from cleared.books.ledger.import_records import (
-    IMPORT_HEADER,
+    IMPORT_COLUMNS,
+    IMPORT_OPTIONAL,
     UNDONE_COLUMNS,
     ImportRecord,
     UndoneImport,
@@ -369,29 +371,32 @@ class BankBook:
         matched = defaultdict[str, list[tuple[str, str, Decimal]]](list)
         for match in self.new_matches:
             matched[month_of.get(match[0]) or self._find_place(match[0])[1]].append(match)
-        texts = defaultdict[tuple[str, tuple[str, ...], str], list[str]](list)
+        Columns = tuple[str, ...]
+        texts = defaultdict[tuple[str, str, Columns, Columns], list[str]](list)
         for line_id, each in self.new_outcomes.items():
             month = month_of.get(line_id) or self._find_place(line_id)[1]
             row = format_record((line_id, each.outcome, each.text, run_id))
-            texts[self.paths.outcomes, OUTCOME_COLUMNS, month].append(row)
+            texts[self.paths.outcomes, month, OUTCOME_COLUMNS, ()].append(row)
         for record in self.new_imports:
-            texts[self.paths.imports, IMPORT_HEADER, record.imported_at[:7]].append(record.to_csv())
+            month = record.imported_at[:7]
+            texts[self.paths.imports, month, IMPORT_COLUMNS, IMPORT_OPTIONAL].append(record.to_csv())
         for agreed in self.new_agreed:
-            texts[self.paths.reconciliations, AGREED_COLUMNS, agreed.day.isoformat()[:7]].append(agreed.to_csv())
+            month = agreed.day.isoformat()[:7]
+            texts[self.paths.reconciliations, month, AGREED_COLUMNS, ()].append(agreed.to_csv())
         for month, digest, number, *rest in self.new_duplicates:
             row = format_record((digest, str(number), *rest))
-            texts[self.paths.duplicates, DUPLICATE_HEADER, month].append(row)
+            texts[self.paths.duplicates, month, DUPLICATE_COLUMNS, DUPLICATE_OPTIONAL].append(row)
 
-        def add(path: str, header: tuple[str, ...], rows: Iterable[str]) -> None:
-            out[path] = append_rows(self.source.read(path), header, rows)
+        def add(path: str, columns: Columns, rows: Iterable[str], optional: Columns = ()) -> None:
+            out[path] = append_rows(self.source.read(path), columns, rows, optional, file=path)
 
         for place, lines in recorded.items():
             add(self.paths.bank_path(*place), LINE_COLUMNS, (line.to_csv() for line in lines))
         for month, pairs in matched.items():
             rows = (format_record((a, b, money.format_amount(c))) for a, b, c in pairs)
             add(self.paths.month_path(self.paths.matches, month), MATCH_COLUMNS, rows)
-        for (path, header, month), of_month in texts.items():
-            add(self.paths.month_path(path, month), header, of_month)
+        for (path, month, columns, optional), of_month in texts.items():
+            add(self.paths.month_path(path, month), columns, of_month, optional)
         if self.new_undone:
             add(self.paths.undone, UNDONE_COLUMNS, (each.to_csv() for each in self.new_undone))
         return out

@@ -86,6 +86,40 @@ def test_rows_that_were_known_here_are_listed_beside_those_of_others(ws: Workspa
     ws.in_order()
 
 
+@pytest.mark.parametrize(("name", "columns"), [("imports", 12), ("duplicates", 4)])
+def test_a_month_that_an_earlier_version_began_goes_on_in_the_shape_of_this_one(
+    ws: Workspace, name: str, columns: int
+) -> None:
+    """Fault: rows of another width than the file's header were added, and nothing could be read any more."""
+    import_rows(ws, "a.csv", *ROWS[:2])
+    import_rows(ws, "b.csv", *ROWS)
+    (file,) = ws.root.glob(f"books/bank/{name}-*.csv")
+    path = file.relative_to(ws.root).as_posix()
+    now = ws.read(path)
+    ws.put(path, "".join(",".join(line.split(",")[:columns]) + "\n" for line in now.splitlines()))
+    ws.ok("accept", ws.commit(path), "--reason", "an earlier version wrote it")
+    import_rows(ws, "c.csv", *ROWS, ("01/14/2025", "CAKE", "-2.00"))
+    assert ws.read(path).splitlines()[0] == now.splitlines()[0]
+    assert {line.count(",") for line in ws.read(path).splitlines()} == {columns}
+    ws.in_order()
+    assert len(ws.json("import", "undo", "c.csv")["lines"]) == 1
+
+
+@pytest.mark.parametrize("damage", [",note\n", ""])
+def test_nothing_is_added_to_a_month_that_is_no_such_file(ws: Workspace, damage: str) -> None:
+    """With a column that this version does not know, or without the end of its last line."""
+    import_rows(ws, "a.csv", *ROWS[:2])
+    import_rows(ws, "b.csv", *ROWS)
+    path = "books/bank/duplicates-2025-02.csv"
+    text = ws.read(path)
+    ws.put(path, text.replace("\n", damage) if damage else text[:-1])
+    ws.ok("accept", ws.commit(path), "--reason", "x")
+    ws.drop("c.csv", chase(*ROWS, ("01/14/2025", "CAKE", "-2.00")))
+    done = ws("agent", "run", "ingest")
+    assert done.code == 1 and f"{path}:{1 if damage else 3}: " in done.err and "Restore it: git checkout" in done.err
+    assert ws.read(path) == (text.replace("\n", damage) if damage else text[:-1])
+
+
 # -- what became of lines --------------------------------------------------------------------------------------------
 
 HOLD = (
