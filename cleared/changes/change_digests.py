@@ -186,7 +186,7 @@ Row = tuple[str, ...]
 
 
 def _read_cards(text: str) -> Iterator[NamedRow]:
-    for line in text.splitlines():
+    for line in text.split("\n"):
         try:
             event = json.loads(line)
             row = (str(event["event"]), str(event["id"]), str(event.get("resolution", "")))
@@ -196,7 +196,7 @@ def _read_cards(text: str) -> Iterator[NamedRow]:
 
 
 def _read_decisions(text: str) -> Iterator[NamedRow]:
-    for line in text.splitlines():
+    for line in text.split("\n"):
         try:
             yield (line,), str(json.loads(line)["says"]["by"])
         except (ValueError, KeyError, TypeError, RecursionError):

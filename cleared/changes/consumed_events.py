@@ -10,6 +10,7 @@ a card was resolved …) have no line: they are read from the commit's trailers 
 from __future__ import annotations
 
 import csv
+import io
 import json
 import sqlite3
 from collections.abc import Collection, Iterator, Mapping
@@ -344,6 +345,6 @@ def files_handled_by(source: FileSource, agent: str) -> dict[str, str]:
     """SHA-256 → path, of the files for which the agent has had a run, in whatever month."""
     found: dict[str, str] = {}
     for path in list_dated(source, Layout.imported_files):
-        rows = csv.reader((source.read(path) or b"").decode("utf-8", "replace").splitlines())
+        rows = csv.reader(io.StringIO((source.read(path) or b"").decode("utf-8", "replace"), newline=""))
         found |= {row[0]: row[2] for row in rows if len(row) == len(FILES_HEADER) and row[1] == agent}
     return found

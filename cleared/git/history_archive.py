@@ -79,7 +79,7 @@ def read_state(repo: Repository) -> RepositoryState:
     listed = repo.git.run("for-each-ref", "--format=%(objectname) %(refname) %(symref)").decode(
         "utf-8", "surrogateescape"
     )
-    rows = [line.split(" ") for line in listed.splitlines()]
+    rows = [line.split(" ") for line in listed.split("\n") if line]
     symbolic = {name: target for _, name, target in rows if target}
     refs = {name: oid for oid, name, target in rows if not target}
     head = repo.current_branch() or repo.read_head()

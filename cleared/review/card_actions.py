@@ -164,7 +164,7 @@ def card_code(host: Host, queue: QueueSnapshot, card_id: str) -> Sequence[FileVi
         listed = (
             [FileView("One by one", tuple(line for part in effects for line in list_part(part)))] if effects else []
         )
-        return [*listed, *(FileView(path, tuple(text.splitlines())) for path, text in shown.code.items())]
+        return [*listed, *(FileView.from_diff(path, text) for path, text in shown.code.items())]
     if card is None or card.record_id is None:
         raise UsageError("this card has no code", remedy="Entries and proposals have.")
     why = explain_record(host, card.record_id).data

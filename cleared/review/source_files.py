@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import hashlib
+import io
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Any, Final, Self
 
 from msgspec import Struct
 
@@ -32,6 +33,11 @@ class FileView(Struct, frozen=True):
         """At most so many of its lines, around the one that matters; and the number of the first."""
         begin = max(0, min((self.line or 1) - most // 2, len(self.lines) - most))
         return begin + 1, self.lines[begin : begin + most]
+
+    @classmethod
+    def from_diff(cls, path: str, text: str) -> Self:
+        """A unified diff, whose lines end with a line feed alone: no other character begins one."""
+        return cls(path, tuple(text.removesuffix("\n").split("\n")))
 
 
 def has_bank_file(queue: QueueSnapshot, card: Card) -> bool:
@@ -100,9 +106,10 @@ def _read_import_file(host: Host, path: str) -> bytes | None:
 def _decode_lines(data: bytes) -> tuple[str, ...]:
     for encoding in ("utf-8-sig", "utf-16" if data[:2] in (b"\xff\xfe", b"\xfe\xff") else "utf-8", "latin-1"):
         try:
-            return tuple(data[:SHOWN_BYTES].decode(encoding).splitlines())
+            text = data[:SHOWN_BYTES].decode(encoding)
         except UnicodeDecodeError:
             continue
+        return tuple(line.removesuffix("\n") for line in io.StringIO(text, newline=None))  # as importers count them
     return ()
 
 

@@ -73,7 +73,7 @@ def show_change(page: PageRequest) -> Response:
     host = page.site.open_host()
     if proposal not in {line["proposal"] for line in read_history(host, name) if line["proposal"]}:
         raise UsageError(f"{name} has no version of {proposal[:40]!r}", remedy="Choose one from its page.")
-    files = [FileView(path, tuple(text.splitlines())) for path, text in diff_version(host, proposal).items()]
+    files = [FileView.from_diff(path, text) for path, text in diff_version(host, proposal).items()]
     return page.render("code.html", files=files, card_id="", is_change=True, back=f"/agents/{quote(name)}")
 
 

@@ -285,6 +285,17 @@ def test_a_long_bank_file_is_shown_around_the_row(ws: Workspace) -> None:
     )
 
 
+def test_a_bank_file_is_shown_at_the_row_of_the_card_whatever_is_in_it(ws: Workspace) -> None:
+    """Fault: what other programs take for the end of a line (three dots of Windows, say) moved the mark down."""
+    rows = [("01/03/2025", "SHELL\x85 OIL", "-7.00"), ("01/04/2025", "BP OIL", "-8.00")]
+    ws.drop("fuel.csv", chase(*rows).encode("latin-1"))
+    ws.run("ingest")
+    (card,) = (card["id"] for card in ws.cards() if "BP OIL" in card["title"])
+    with page_server(ws) as server:
+        shown = server.get(f"/queue/{card}/file").text
+    assert '▸ 3 DEBIT,01/04/2025,"BP OIL"' in shown, shown
+
+
 def test_a_group_takes_the_suggestion_of_its_cards(posted: Workspace) -> None:
     posted.ok("queue", "correct", "2025-01-004", "--account", "5070")
     posted.drop("more.csv", chase(*((f"02/{day:02}/2025", "COFFEE", f"-{day}.00") for day in (3, 4))))

@@ -307,8 +307,7 @@ class WorkRedoing:
             if old == new:
                 continue
             done.add(path)
-            rows = list(csv.reader(new[len(old) :].decode("utf-8").splitlines(keepends=True)))
-            for row in rows:
+            for row in csv.reader(io.StringIO(new[len(old) :].decode("utf-8"), newline="")):
                 if len(row) == len(agent_log.HEADER) and tuple(row) != agent_log.HEADER:
                     record = self.renamed.find(row[4])
                     context.log.add_row(LogRow(row[2], self.renamed.rename_mentions(row[3]), record))

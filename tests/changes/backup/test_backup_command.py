@@ -177,7 +177,7 @@ def test_large_files_are_streamed(ws: Workspace, tmp_path: Path) -> None:
     assert peak < 60 << 20, f"{peak:,} bytes at once"
 
 
-@pytest.mark.parametrize("shape", ["detached", "merging", "worktree", "shallow", "sha256"])
+@pytest.mark.parametrize("shape", ["detached", "merging", "worktree", "shallow", "sha256", "odd names"])
 def test_any_state_of_git_goes_along(posted: Workspace, tmp_path: Path, shape: str) -> None:
     ws = posted
     if shape == "detached":
@@ -201,6 +201,8 @@ def test_any_state_of_git_goes_along(posted: Workspace, tmp_path: Path, shape: s
         ws.git("init", "-q", "--object-format=sha256", str(tmp_path / "second"))
         ws = Workspace(tmp_path / "second")
         assert here("init", str(ws.root)).code == 0
+    elif shape == "odd names":  # others may push such a branch: it was a traceback
+        ws.git("switch", "-qc", "a\u2028b\x85c")
     status, head, log = ws.git("status", "--porcelain"), ws.git("rev-parse", "HEAD"), ws.git("log", "--format=%H")
     branch = ws.git("symbolic-ref", "-q", "HEAD", check=False)
     file = back_up(ws)

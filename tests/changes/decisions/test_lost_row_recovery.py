@@ -84,6 +84,17 @@ def test_what_the_branch_lost_is_brought_back(books: Workspace, take) -> None:  
     assert ws.git("fsck", "--strict", "--no-dangling") == ""
 
 
+def test_a_lost_card_is_named_whatever_is_in_it(posted: Workspace) -> None:
+    """Fault: its line was cut at what other programs take for the end of one, and no card was missed."""
+    before = posted.head()
+    posted.script(
+        'journal_add_double(date="2025-02-07", description="a", debit_account=5020, credit_account=1010, amount=1, '
+        'confidence=0.1, evidence="one\\u2028two")'
+    )
+    posted.git("reset", "-q", "--hard", before)
+    assert "1 card" in " ".join(posted.json("status")["trouble"])
+
+
 def test_forget(books: Workspace) -> None:
     ws = books
     ws.git("reset", "-q", "--hard", "HEAD~1")

@@ -18,6 +18,8 @@ from cleared.workspace.location import cleared_home
 
 pytestmark = pytest.mark.slow
 
+POST = 'journal_add_double(date="2025-02-07", description="a", debit_account=5020, credit_account=1010, amount=1)'
+
 
 def test_an_agent_that_was_approved_stays_approved(two: tuple[Workspace, Workspace, Path]) -> None:
     ws, _ = part(two)
@@ -224,3 +226,12 @@ def test_each_repository_has_a_ref_of_its_own(two: tuple[Workspace, Workspace, P
     ws.ok("sync", str(backup))
     fetched = ws.git("for-each-ref", "--format=%(objectname)", "refs/cleared/sync/of/").split()
     assert len(set(fetched)) == 2 and tip_of(backup) == ws.head()
+
+
+def test_a_row_of_the_log_stays_one_row_whatever_is_in_it(two: tuple[Workspace, Workspace, Path]) -> None:
+    """Fault: it was cut at what other programs take for the end of a line, and both parts were left out."""
+    ws, _ = part(two)
+    ws.script('ctx_log("one\\u2028two\\x85three\\x0bfour")\n' + POST, name="say")
+    ws.ok("sync")
+    assert ",say,log,one\u2028two\x85three\x0bfour,," in ws.read("logs/agent-log-2025-02.csv")
+    ws.in_order()
