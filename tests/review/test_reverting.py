@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import shlex
 import signal
+import subprocess
 from typing import Any
 
 import pytest
@@ -215,3 +217,27 @@ def test_what_is_to_be_imported_again_is_named_where_it_lies(
     (again,) = done["again"]
     assert again == f"cleared import import/processed/{CLOCK[:7]}/a-2.csv"
     assert "-9.00" in ws.read(again.removeprefix("cleared import "))
+
+
+@pytest.mark.parametrize("keep", ["git", "local"])
+def test_how_an_import_is_done_again_is_what_can_be_done(ws: Workspace, keep: str) -> None:
+    """Fault: it named an agent that had no file to import, and a path that a shell takes for several."""
+    name = "import/processed/the bank's.csv"
+    ws.config(f"import.keep={keep}")
+    ws.drop("the bank's.csv", chase(("01/03/2025", "NAILS", "-4.00")))
+    run = ws.run("ingest")["run_id"]
+    ws.ok("import", "undo", run)
+    ws.ok("import", str(ws.root / name))  # there are two copies now
+    assert [way.replace("-2", "") for way in revert(ws, ws.json("run", "list")[0]["run_id"], "--yes")["again"]] == [
+        f"cleared import {shlex.quote(name)}"
+    ]
+    ws.ok("import", str(ws.root / name))
+    for copy in ws.root.glob("import/processed/*.csv"):
+        copy.unlink()
+    [way] = revert(ws, ws.json("run", "list")[0]["run_id"], "--yes")["again"]
+    if keep == "local":
+        assert way == "put the bank's.csv into import/ once more; no copy of it is kept here"
+        return
+    subprocess.run(way.partition(" && ")[0], shell=True, cwd=ws.root, check=True)
+    assert way.endswith(" && cleared agent run ingest")
+    assert ws.run("ingest")["result"]["imported"] == 1 and ws("check").code == 0

@@ -3,12 +3,14 @@ have decided about."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
+from shlex import quote
 
 from cleared.base.errors import PolicyError
 from cleared.books.decisions.import_undoing import ImportUndoing, UndoneFiles, describe_decided
 from cleared.books.entry_comparison import EntryComparison
-from cleared.books.importing.kept_bank_files import list_kept_files
+from cleared.books.importing.kept_bank_files import digest_file, find_kept_files
 from cleared.books.primitives.voiding import void_with_corrections
 from cleared.books.staged_books import books_of, open_books
 from cleared.changes.record_sources import CommittedSource
@@ -35,8 +37,26 @@ def _undo_import(case: RevertCase) -> None:
     undoing = ImportUndoing(host, case.decision_context, case.name, "", result)
     case.run.kept += undoing.stage(case.reason, keeps_decided=True)
     case.run.voided += result.entries
-    digests = {record.file_sha256 for record in books_of(case.context).bank.all_imports if record.run == case.run.run}
-    case.run.again += [f"cleared import {path}" for path in list_kept_files(host.layout, digests)]
+    case.run.again += _list_ways_again(case)
+
+
+def _list_ways_again(case: RevertCase) -> Iterator[str]:
+    """How each file of the import is imported again: from where it lies, else as the run's commit has it, else from
+    elsewhere."""
+    layout = case.decision_context.host.layout
+    names = {r.file_sha256: r.name for r in books_of(case.context).bank.all_imports if r.run == case.run.run}
+    here = find_kept_files(layout, names)
+    paths = (path for path in case.commit.files or () if path.startswith(f"{layout.processed_dir}/"))
+    committed = {digest_file(case.after.read_file(path) or b""): path for path in paths}
+    for digest, name in names.items():
+        place = quote(f"{layout.import_dir}/{Path(name).name}")
+        if digest in here:
+            yield f"cleared import {quote(here[digest])}"
+        elif digest in committed:
+            shown = quote(f"{case.commit.short}:{committed[digest]}")
+            yield f"git show {shown} > {place} && cleared agent run {case.run.agent}"
+        else:
+            yield f"put {name} into {layout.import_dir}/ once more; no copy of it is kept here"
 
 
 def _void_entries(case: RevertCase) -> None:

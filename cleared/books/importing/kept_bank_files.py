@@ -55,7 +55,7 @@ def find_altered_bank_files(layout: Layout, snapshot: Snapshot, since: Snapshot 
         if names.isdisjoint(called):
             continue
         data = contents.get(path) if since is None else snapshot.read_file(path)
-        if _digest_of(data or b"") in digests:
+        if digest_file(data or b"") in digests:
             continue
         yield Violation(
             "bank_files",
@@ -93,7 +93,7 @@ def refuse_altered_bank_files(layout: Layout, snapshot: Snapshot, sources: Itera
         place = f"{layout.processed_dir}/{path.relative_to(kept).as_posix()}"
         if (
             snapshot.has_file(place)
-            and _digest_of(read_stable(path, layout.config.import_.max_bytes)[0]) not in digests
+            and digest_file(read_stable(path, layout.config.import_.max_bytes)[0]) not in digests
         ):
             raise PolicyError(
                 "this is not what was imported, and nobody on this machine handed it in: nothing was taken",
@@ -103,12 +103,14 @@ def refuse_altered_bank_files(layout: Layout, snapshot: Snapshot, sources: Itera
             )
 
 
-def list_kept_files(layout: Layout, digests: Collection[str]) -> Iterator[str]:
-    """The paths of the kept bank files with these contents, whether git has them or only this machine."""
-    for path in sorted((layout.root / layout.processed_dir).rglob("*")):
-        if path.is_file() and not path.is_symlink() and _digest_of(path.read_bytes()) in digests:
-            yield path.relative_to(layout.root).as_posix()
+def find_kept_files(layout: Layout, digests: Collection[str]) -> dict[str, str]:
+    """Digest → the path of a kept bank file with this content that lies here, whether git has it or only this
+    machine."""
+    files = sorted((layout.root / layout.processed_dir).rglob("*"), reverse=True)
+    found = {digest_file(path.read_bytes()): path for path in files if path.is_file() and not path.is_symlink()}
+    return {each: found[each].relative_to(layout.root).as_posix() for each in digests if each in found}
 
 
-def _digest_of(data: bytes) -> str:
+def digest_file(data: bytes) -> str:
+    """By which imports know a file."""
     return hashlib.sha256(data).hexdigest()
