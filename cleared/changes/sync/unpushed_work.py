@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Any, Final, Literal
 
@@ -109,51 +109,89 @@ def list_steps(host: Host, repo: Repository, theirs: str, own: str) -> Sequence[
     Raises ``WorkConflict`` for what cannot be told apart into steps, and for what this machine would have to vouch for
     and has not made: whoever can commit may have written it.
     """
-    managed, books = ManagedFiles(host.layout), find_counting(host, Snapshot(repo, own)).books
     out = repo.git.run("rev-list", "--topo-order", "--reverse", f"--max-count={_MOST + 1}", own, f"^{theirs}")
     commits = out.decode("ascii").split()
     if len(commits) > _MOST:
         raise WorkConflict(f"more than {_MOST:,} commits are not pushed", remedy=BY_HAND)
-    there, seen = {*added_lines(None, Snapshot(repo, theirs))}, set[bytes]()
-    steps, answered = [], set[str]()
-    for commit in commits:
-        text = repo.objects.read_object(commit)[1]
-        parents = parse_parents(text)
-        if len(parents) != 1:
-            _refuse_own_content(repo, commit, parents, managed)
-            continue
-        header, _, message = text.decode("utf-8", "replace").partition("\n\n")
-        before, after = Snapshot(repo, parents[0]), Snapshot(repo, commit)
-        lines = list(added_lines(before, after))
-        said = parse_attestation(lines[0]) if len(lines) == 1 else None
-        changes, doubt = after.list_changes(before), None
-        if said is None:
-            doubt = _find_doubt(commit, lines, message, changes, managed, host.layout.approvals_dir)
-            if doubt is not None and _adds_records(CommittedRows(host.layout), before, after):
-                raise WorkConflict(doubt.message, place=doubt.place, remedy=BY_HAND)  # later steps may rest on these
-        elif said.key != run_public_key(host.root) or said.workspace not in books:
-            raise WorkConflict(
-                f"{commit[:10]} was made on another machine, and is not pushed",
-                remedy="Push it from there; or take it back here.",
-            )
-        elif lines[0] in seen or not attests_all(lines[0], said, changes, before, after, rebased=True):
-            why = f"{commit[:10]} is not as it was made: somebody has changed what it holds"
-            raise WorkConflict(why, remedy=BY_HAND)
-        seen.update(lines)
-        is_there = said is not None and lines[0] in there
-        withheld = doubt.message if doubt is not None else ""
-        step = Step(before, after, message.split("\n")[0], header, message, said, is_there, withheld)
-        steps.append(step)
-        if step.accepts and has_line(Snapshot(repo, own), lines[0]):  # git may have taken the answer back
-            answered.add(step.accepts)
+    reader = _StepReader(host, repo, theirs, own)
+    steps = [step for commit in commits if (step := reader.read_step(commit)) is not None]
     for step in steps:
-        if step.withheld and step.commit not in answered:
+        if step.withheld and step.commit not in reader.answered:
             raise WorkConflict(
                 step.withheld,
+                place=_find_place(reader.managed, step.before, step.after),
                 remedy=f"Look at it (git show {step.commit[:10]}); if it is right: cleared accept {step.commit[:10]} "
                 f"--reason …, then cleared sync. Or: {BY_HAND}",
             )
     return steps
+
+
+class _StepReader:
+    """Reads commits as steps, the oldest first. ``answered``: those for which somebody answers."""
+
+    def __init__(self, host: Host, repo: Repository, theirs: str, own: str) -> None:
+        self._host, self._repo, self._own = host, repo, Snapshot(repo, own)
+        self.managed, self._books = ManagedFiles(host.layout), find_counting(host, self._own).books
+        self._there, self._seen = {*added_lines(None, Snapshot(repo, theirs))}, set[bytes]()
+        self.answered = set[str]()
+
+    def read_step(self, commit: str) -> Step | None:
+        """One of them; None for a merge. Raises ``WorkConflict`` as ``list_steps``."""
+        text = self._repo.objects.read_object(commit)[1]
+        parents = parse_parents(text)
+        if len(parents) != 1:
+            _refuse_own_content(self._repo, commit, parents, self.managed)
+            return None
+        header, _, message = text.decode("utf-8", "replace").partition("\n\n")
+        before, after = Snapshot(self._repo, parents[0]), Snapshot(self._repo, commit)
+        lines, withheld = list(added_lines(before, after)), ""
+        said = parse_attestation(lines[0]) if len(lines) == 1 else None
+        if said is None:
+            withheld = self._find_withheld(before, after, lines, message)
+        else:
+            self._refuse_unmade(before, after, lines[0], said)
+        self._seen.update(lines)
+        is_there = said is not None and lines[0] in self._there
+        step = Step(before, after, message.split("\n")[0], header, message, said, is_there, withheld)
+        if step.accepts and has_line(self._own, lines[0]):  # git may have taken the answer back
+            self.answered.add(step.accepts)
+        return step
+
+    def _find_withheld(self, before: Snapshot, after: Snapshot, lines: Sequence[bytes], message: str) -> str:
+        """``Step.withheld`` of a commit by hand."""
+        short, approvals = str(after.commit)[:10], f"{self._host.layout.approvals_dir}/"
+        if lines or not parse_trailers(message).keys().isdisjoint(ORIGIN_TRAILERS):
+            doubt = f"nothing vouches for {short}, which says that it was a run or a decision"
+        elif any(  # approvals are judged by their signatures
+            self.managed.lies_inside(path) and not path.startswith(approvals) for path in after.list_changes(before)
+        ):
+            doubt = f"{short} changes by hand what only runs and decisions may change"
+        else:
+            return ""
+        if _count_rows(CommittedRows(self._host.layout), before, after):  # later steps may rest on what it adds
+            raise WorkConflict(doubt, place=_find_place(self.managed, before, after), remedy=BY_HAND)
+        return doubt
+
+    def _refuse_unmade(self, before: Snapshot, after: Snapshot, line: bytes, said: Attestation) -> None:
+        """Raises ``WorkConflict`` for a commit that adds the attestation of a run or decision and is not that one, as
+        this machine made it."""
+        short, place = str(after.commit)[:10], _find_place(self.managed, before, after)
+        if said.key != run_public_key(self._host.root) or said.workspace not in self._books:
+            raise WorkConflict(
+                f"{short} was made on another machine, and is not pushed",
+                place=place,
+                remedy="Push it from there; or take it back here.",
+            )
+        if line in self._seen:
+            raise WorkConflict(
+                f"{short} brings back by git what was taken back by git ({said.subject[:60]})",
+                place=place,
+                remedy=f"Take it away: git reset --keep {short}~1 (what came since goes with it), then cleared sync; "
+                f"and do it anew. Or: {BY_HAND}",
+            )
+        if not attests_all(line, said, after.list_changes(before), before, after, rebased=True):
+            why = f"{short} is not as it was made: somebody has changed what it holds"
+            raise WorkConflict(why, place=place, remedy=BY_HAND)
 
 
 class Cancelled(Struct):
@@ -206,22 +244,9 @@ def _count_rows(rows: CommittedRows, before: Snapshot, after: Snapshot) -> Count
     return Counter(row for row, _ in new) - Counter(row for row, _ in lost)
 
 
-def _find_doubt(
-    commit: str, lines: Sequence[bytes], message: str, changes: Iterable[str], managed: ManagedFiles, approvals: str
-) -> WorkConflict | None:
-    """What a commit by hand is more than that; None where it is no more."""
-    if lines or not parse_trailers(message).keys().isdisjoint(ORIGIN_TRAILERS):
-        return WorkConflict(f"nothing vouches for {commit[:10]}, which says that it was a run or a decision")
-    audited = (path for path in changes if managed.lies_inside(path) and not path.startswith(f"{approvals}/"))
-    if (path := next(audited, None)) is not None:  # approvals are judged by their signatures
-        why = f"{commit[:10]} changes by hand what only runs and decisions may change"
-        return WorkConflict(why, place=Place(path))
-    return None
-
-
-def _adds_records(rows: CommittedRows, before: Snapshot, after: Snapshot) -> bool:
-    """Whether there are records after a commit that were not there before, and not only fewer."""
-    return bool(_count_rows(rows, before, after))
+def _find_place(managed: ManagedFiles, before: Snapshot, after: Snapshot) -> Place:
+    """The first file that a commit changes of those that only runs and decisions may change."""
+    return Place(next(filter(managed.lies_inside, after.list_changes(before)), None))
 
 
 def _refuse_own_content(repo: Repository, commit: str, parents: Sequence[str], managed: ManagedFiles) -> None:

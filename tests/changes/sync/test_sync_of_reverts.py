@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from harness import Workspace, chase, refused, unchanged
+from harness import Workspace, chase, refused, take_ok, unchanged
 from receipt_files import make_png
 from synced import part
 
@@ -90,7 +90,24 @@ def test_records_that_somebody_added_by_hand_are_joined_by_hand(two: Two) -> Non
     ws.git("revert", "--no-edit", "HEAD~1")
     ws.ok("accept", "HEAD", "--reason", "after all")
     with unchanged(ws):
-        refused(ws("sync"), 3, "is not as it was made", "docs/howto/two-clones.md", "by hand")
+        commit = ws.git("rev-parse", "HEAD~1").strip()[:10]
+        said = f"books/2025/02/journal.csv: {commit} brings back by git what was taken back by git (post: 2025-02-002"
+        refused(ws("sync"), 3, said, f"git reset --keep {commit}~1", "docs/howto/two-clones.md")
+    ws.git("reset", "-q", "--keep", f"{commit}~1")
+    take_ok(ws, "recover", "--forget")
+    ws.ok("sync")
+    assert describe_entries(ws) == ["CORNER SHOP", "CAFE"]
+    ws.in_order()
+
+
+def test_a_commit_that_somebody_has_changed_is_named_with_its_file(two: Two) -> None:
+    ws, _ = part(two)
+    path = "books/2025/02/journal.csv"
+    ws.put(path, ws.read(path).replace("by hand", "by foot"))
+    ws.git("commit", "-qa", "--amend", "--no-edit")
+    take_ok(ws, "recover", "--forget")
+    with unchanged(ws):
+        refused(ws("sync"), 3, f"{path}: {ws.head()[:10]} is not as it was made", "docs/howto/two-clones.md")
 
 
 def test_a_clone_takes_over_what_others_have_taken_back_and_pushed(two: Two) -> None:
