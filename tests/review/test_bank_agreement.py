@@ -53,6 +53,23 @@ def test_a_doubled_entry_is_named(posted: Workspace) -> None:
     assert (account["through"], account["differs_on"], account["difference"]) == ("2025-01-09", "2025-01-10", "4.50")
 
 
+def test_what_is_missing_while_a_row_waits_is_told_with_its_card(ws: Workspace) -> None:
+    ws.ok(*OPENING)
+    ws.drop("a.csv", chase(("01/10/2025", "GITHUB *PRO", "-4.00", "996.00"), ("01/12/2025", "TEA", "-3.00", "993.00")))
+    ws.script(
+        'for row in importer_parse("a.csv"):\n'
+        '    queue_add_review(row["reference"], "what was this?")\n'
+        'importer_mark_processed("a.csv")'
+    )
+    first, second = (card["id"] for card in ws.cards() if card["kind"] == "line")
+    said = "is missing, while a card asks about a row of the bank (cleared queue show"
+    assert f"on 2025-01-10 -4.00 {said} {first})" in ws.ok("status").out
+    (account,) = [a for a in ws.json("status")["accounts"] if a["account_id"] == 1010]
+    assert account["asked"] == [first]
+    ws.ok("queue", "correct", first, "--account", "5020")
+    assert f"on 2025-01-12 -3.00 {said} {second})" in ws.ok("status").out
+
+
 def test_a_gap_of_the_running_balance_is_named_first(ws: Workspace) -> None:
     ws.drop("a.csv", chase(("01/10/2025", "GITHUB *PRO", "-4.00", "996.00")))
     ws.drop("b.csv", chase(("01/20/2025", "AWS EMEA", "-10.00", "940.00")))

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from contextlib import suppress
 from datetime import date
 from decimal import Decimal
 from typing import Any
 
 from cleared.base import money
-from cleared.base.errors import ClearedError, Place, UsageError
+from cleared.base.errors import ClearedError, Place, UsageError, WorkspaceError
 from cleared.base.json_values import to_json
 from cleared.books.card_kinds import LINE, REVISION
 from cleared.books.decisions.bank_standing import read_account_rows
@@ -22,7 +22,7 @@ from cleared.books.ledger.reconciliation import (
 )
 from cleared.books.ledger.staged_bank_lines import BankBook
 from cleared.books.queries import open_committed_books
-from cleared.books.staged_books import journal_bounds
+from cleared.books.staged_books import journal_bounds, ledger_accounts
 from cleared.cards.card import Card
 from cleared.changes.committed_cards import read_cards
 from cleared.changes.host import Host
@@ -48,27 +48,27 @@ def read_reconciliation(host: Host, account: int, day: date, balance: str) -> di
         info = books.chart.find_account(account)
         index = open_index(host.layout, snapshot, host.decimal_places)
         found = reconcile_account(read_facts(host, index, bank, account), day, stated)
-        cards = _list_row_cards(host, snapshot, bank, names) if found.difference else []
+        cards = _list_row_cards(host, snapshot, bank, account, day) if found.difference else []
     return {
         "account_id": account,
         "account_name": info.account_name if info else "",
         "asked": [{"id": card.id, "title": card.title} for card in cards if card.kind == REVISION.name],
-        "foreign": [
-            {"id": card.id, "title": card.title}
-            for card in cards
-            if card.details.get("currency") and str(card.details["date"]) <= day.isoformat()
-        ],
+        "foreign": [{"id": card.id, "title": card.title} for card in cards if card.details.get("currency")],
         **_reconciliation_data(found, is_shared=len(names) > 1),
     }
 
 
-def _list_row_cards(host: Host, snapshot: Snapshot, bank: BankBook, names: Collection[str]) -> list[Card]:
-    """The open cards about rows of these accounts that the books do not hold as the bank does: which of two amounts
-    counts, both of which are in the books until then, and what is to become of a row that waits."""
-    known = read_cards(host, snapshot)
+def _list_row_cards(host: Host, snapshot: Snapshot, bank: BankBook, account: int, day: date) -> list[Card]:
+    """The open cards about rows of an account up to a day that the books do not hold as the bank does: which of two
+    amounts counts, both of which are in the books until then, and what is to become of a row that waits."""
+    known, numbers = read_cards(host, snapshot), ledger_accounts(host.config)
     cards = [*known.list_open(REVISION.name), *known.list_open(LINE.name)]
     lines = [bank.find_line(str(card.details.get("line", ""))) for card in cards]
-    return [card for card, line in zip(cards, lines, strict=True) if line is not None and line[0] in names]
+    return [
+        card
+        for card, line in zip(cards, lines, strict=True)
+        if line is not None and numbers.get(line[0]) == account and line[1].posted_date <= day
+    ]
 
 
 def parse_balance(host: Host, text: str, field: str = "balance") -> Decimal:
@@ -138,10 +138,21 @@ def _row_data(row: OpenRow) -> dict[str, Any]:
 def read_completeness(host: Host) -> list[dict[str, Any]]:
     """Each bank account: through which day books and bank agree to the cent, and where they first do not.
 
-    ``through`` is None where they never did, or no file states a balance.
+    ``through`` is None where they never did, or no file states a balance. ``asked``: the ids of open cards about rows
+    up to the day on which they differ.
     """
     with open_committed_books(host) as (_, snapshot, _books, bank):
-        return read_account_rows(host, snapshot, bank)
+        rows = read_account_rows(host, snapshot, bank)
+        return [{**row, "asked": _list_asked(host, snapshot, bank, row)} for row in rows]
+
+
+def _list_asked(host: Host, snapshot: Snapshot, bank: BankBook, row: dict[str, Any]) -> list[str]:
+    if row["differs_on"] is None:
+        return []
+    with suppress(WorkspaceError):  # that the queue cannot be read is told of elsewhere
+        day = date.fromisoformat(row["differs_on"])
+        return [card.id for card in _list_row_cards(host, snapshot, bank, row["account_id"], day)]
+    return []
 
 
 def list_completeness(host: Host) -> list[dict[str, Any]]:
@@ -173,6 +184,9 @@ def describe_completeness(account: dict[str, Any]) -> str:
             through += " (cleared journal open)"
     elif account["differs_on"] is not None:
         through += f"; on {account['differs_on']} {account['difference']} is missing"
+        if asked := account["asked"]:
+            ask = "a card asks about a row" if len(asked) == 1 else f"{len(asked)} cards ask about rows"
+            through += f", while {ask} of the bank (cleared queue show {asked[0]})"
     return f"{account['name']}: {through}"
 
 
