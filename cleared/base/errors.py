@@ -149,7 +149,7 @@ class Interrupted(ClearedError):
 
 def restore_remedy(file: str) -> str:
     """How to bring a damaged file back: from the last commit, or, where somebody committed it so, from before that."""
-    plain = f"git checkout -- {quote(file)}"
+    plain = f"git checkout HEAD -- {quote(file)}"
     return f"Restore it: {plain}. Where the last commit has it so: {restore_command(file)}, and commit that"
 
 

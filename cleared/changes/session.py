@@ -83,7 +83,7 @@ def refuse_differences(differences: Sequence[Difference]) -> None:
         raise WorkspaceError(
             f"files that only runs and decisions may change differ from the last commit: {shown}",
             place=Place(differences[0].path),
-            remedy="Look with git diff and cleared check; then restore them (git checkout -- FILE), "
+            remedy="Look with git diff HEAD and cleared check; then restore them (git checkout HEAD -- FILE), "
             "or, if the change is meant, commit it yourself.",
         )
 

@@ -179,7 +179,7 @@ def _check_receipts(host: Host) -> Row:
         "receipts",
         "warn",
         f"the files of {len(missing)} of {len(kept)} are not in this clone: {list_first(missing, 3)}",
-        "Bring back what is committed: git checkout -- receipts. Take the others from the clone that has them.",
+        "Bring back what is committed: git checkout HEAD -- receipts. Take the others from the clone that has them.",
     )
 
 

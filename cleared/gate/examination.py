@@ -198,7 +198,8 @@ class Gate:
             raise UsageError(
                 "the working copy is missing",
                 place=Place(path),
-                remedy=f"Bring it back (git checkout -- {path}), or propose its removal: cleared agent propose {name}.",
+                remedy=f"Bring it back (git checkout HEAD -- {path}), or propose its removal: cleared agent propose "
+                f"{name}.",
             )
         return candidate
 

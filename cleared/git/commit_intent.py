@@ -205,7 +205,7 @@ def _refuse_move_obstacles(repo: Repository, move: PathMove) -> None:
 
 
 def _obstacle_error(path: str, content: str | None, old: str | None) -> WorkspaceError:
-    back = f"git restore -- {quote(path)}"
+    back = f"git checkout HEAD -- {quote(path)}"
     if content == "unreadable":
         return WorkspaceError(f"{path} cannot be written: it is unreadable", remedy=f"Run: chmod u+rw {quote(path)}.")
     if content in working_files.NOT_A_FILE:

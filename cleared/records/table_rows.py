@@ -96,4 +96,4 @@ def _for_script(value: Any) -> Any:
 
 
 def _violation(check: str, message: str, place: Place) -> Violation:
-    return Violation(check, message, f"Restore it: git checkout -- {place.file}, or mend what wrote it.", place)
+    return Violation(check, message, f"Restore it: git checkout HEAD -- {place.file}, or mend what wrote it.", place)

@@ -26,7 +26,7 @@ def test_what_the_refusal_says_brings_it_back(posted: Workspace, path: str, text
     (posted.root / path).unlink() if text is None else posted.put(path, before + text if path != CHART else text)
     posted.git("commit", "-qam", "push")
     told = posted(*argv)
-    refused(told, 4, path, "git checkout -- ")
+    refused(told, 4, path, "git checkout HEAD -- ")
     typed = told.err.split("has it so: ", 1)[1].split(", and commit that")[0]
     subprocess.run(["sh", "-c", typed], cwd=posted.root, check=True, capture_output=True)
     assert posted.read(path) == before

@@ -213,7 +213,7 @@ def test_managed_files_that_differ(posted: Workspace, path: str, data: str) -> N
     posted.put(path, (posted.read(path) if full.exists() else "") + data)
     posted.drop("more.csv", chase(("02/03/2025", "TEA", "-3.00")))
     with unchanged(posted):
-        refused(posted("agent", "run", "ingest"), 4, path, "git checkout -- FILE")
+        refused(posted("agent", "run", "ingest"), 4, path, "git checkout HEAD -- FILE")
         refused(posted("journal", "void", "2025-01-001", "--reason", "x"), 4, path)
     assert posted("check").code == 1
 

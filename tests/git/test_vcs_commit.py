@@ -174,7 +174,7 @@ def test_obstacles_are_found_before_the_commit(work: Work, tmp_path: Path) -> No
         "untracked.csv": r"in the way.*mv untracked\.csv untracked\.csv\.aside",
         "untracked.csv/x": r"is not a folder\. Move it out of the way: mv untracked\.csv untracked\.csv\.aside",
         "config.yaml": "differs from the last commit",
-        "other.txt": "git restore",
+        "other.txt": "git checkout HEAD -- other",
         "folder": "a folder",
         "books": "a folder",
         "books/2025/02/journal.csv/x": "not a folder",

@@ -77,7 +77,7 @@ def test_b2_every_violation_is_listed_and_nothing_is_written(ws: Workspace) -> N
     assert by_check["account_exists"]["record_id"] == "2025-01-003"
     assert ws.read(path) == before
     with unchanged(ws):
-        refused(ws("agent", "run", "ingest"), 4, path, "git checkout -- FILE")
+        refused(ws("agent", "run", "ingest"), 4, path, "git checkout HEAD -- FILE")
     text = ws("check")
     assert text.code == 1 and "[balanced]" in text.out and "2025-01-001" in text.out
 

@@ -34,7 +34,7 @@ from cleared.books.ledger.entry import (
 )
 from cleared.domains.record_audit import TWO_CLONES_PAGE, Violation
 
-_RESTORE: Final = "Compare with the committed version (git diff) and restore it (git checkout -- FILE)."
+_RESTORE: Final = "Compare with the committed version (git diff HEAD) and restore it (git checkout HEAD -- FILE)."
 
 
 class JournalMonth:

@@ -13,6 +13,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable
+from shlex import quote
 from typing import Any, Final
 
 from cleared.base.errors import Place, WorkspaceError
@@ -57,7 +58,7 @@ def find_violations(host: Host) -> list[Violation]:
                     Violation(
                         "unchanged",
                         f"the file is {d.kind} compared with the last commit",
-                        f"Look with git diff; restore it with git checkout -- {d.path}.",
+                        f"Look with git diff HEAD; restore it with git checkout HEAD -- {quote(d.path)}.",
                         Place(d.path),
                     )
                 )

@@ -184,7 +184,7 @@ def _must_be_as_committed(host: Host, text: str) -> None:
                 raise PolicyError(
                     f"{proposal.id} itself was edited after it was proposed",
                     place=Place(path),
-                    remedy=f"Restore it: git checkout -- {path}",
+                    remedy=f"Restore it: git checkout HEAD -- {path}",
                 )
 
 

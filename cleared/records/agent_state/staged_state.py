@@ -148,7 +148,7 @@ def parse_state(data: bytes | None, path: str) -> dict[str, str]:
         for value in values.values():
             from_wire(value)
     except (ValueError, AttributeError, RecursionError) as error:
-        remedy = f"Restore it: git checkout -- {path}, or delete it in a commit: the agent begins anew then."
+        remedy = f"Restore it: git checkout HEAD -- {path}, or delete it in a commit: the agent begins anew then."
         raise WorkspaceError(f"what the agent keeps is damaged: {error}", place=Place(path), remedy=remedy) from None
     return kept
 

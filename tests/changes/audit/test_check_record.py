@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
+import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
@@ -276,3 +278,18 @@ def test_a_year_that_is_gone_from_the_top_is_told(ws: Workspace) -> None:
     shutil.rmtree(ws.root / "2025")
     found = ws("check", "--json").json["violations"]
     assert "2025/01/journal.csv" in {each["place"] for each in found if each["check"] == "unchanged"}
+
+
+@pytest.mark.parametrize("how", ["edited", "taken away"])
+def test_what_a_check_says_of_a_file_that_differs_brings_it_back(posted: Workspace, how: str) -> None:
+    """Fault: where the edit was staged, git brought back just that."""
+    path = "books/bank/checking/2025-01.csv"
+    text = posted.read(path)
+    posted.put(path, text.replace("COFFEE", "TEA"))
+    posted.git("add", path) if how == "edited" else posted.git("rm", "-qf", path)
+    remedies = [each["remedy"] for each in posted("check", "--json").json["violations"] if each["place"] == path]
+    ways = [way for each in remedies for way in re.findall(r"git checkout HEAD -- \S+(?=\.)", each)]
+    assert ways, remedies
+    subprocess.run(ways[0], shell=True, cwd=posted.root, check=True, capture_output=True)
+    assert posted.read(path) == text
+    posted.in_order()

@@ -124,7 +124,7 @@ def test_one_that_cannot_be_looked_at_does_not_hide_the_others(ws: Workspace) ->
         assert {n for n, found in done.json.items() if "error" in found} >= {"monthly_summary", "link", "con"}
         shown = ws("agent", "check", "--all")
         assert shown.code == 1 and "ingest: passed" in shown.out
-        refused(ws("agent", "check", "monthly_summary"), 2, "missing", "git checkout -- agents/monthly_summary.py")
+        refused(ws("agent", "check", "monthly_summary"), 2, "missing", "git checkout HEAD -- agents/monthly_summary.py")
         refused(ws("agent", "diff", "monthly_summary"), 2, "missing")
         refused(ws("agent", "check", "link"), 4, "symbolic link")
 
