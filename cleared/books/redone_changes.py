@@ -20,6 +20,7 @@ from cleared.books.ledger.bank_lines import (
     DUPLICATE_OPTIONAL,
     BankLine,
     Outcome,
+    append_rows,
     group_repeats,
     iter_lines,
     parse_matches,
@@ -29,7 +30,7 @@ from cleared.books.ledger.bank_lines import (
 from cleared.books.ledger.chains import list_links
 from cleared.books.ledger.chart import OPENING_BALANCES
 from cleared.books.ledger.entry import ABOUT, AMENDABLE, Entry, entry_of_leg
-from cleared.books.ledger.import_records import parse_imports, parse_undone
+from cleared.books.ledger.import_records import IMPORT_COLUMNS, IMPORT_OPTIONAL, parse_imports, parse_undone
 from cleared.books.ledger.periods import Periods, parse_periods
 from cleared.books.ledger.staged_bank_lines import RELEASED, BankBook
 from cleared.books.ledger.staged_journal import Books
@@ -151,7 +152,7 @@ class _Redone:
                         repeat = (line.file_sha256, line.row, line.line_id, "", "")
                         self._bank.new_duplicates.append((self._month, *repeat))
         for _, path in self._bank.paths.list_month_files(self._after, self._bank.paths.imports):
-            records = parse_imports(self._cut(path), path)
+            records = parse_imports(self._cut(path, IMPORT_COLUMNS, IMPORT_OPTIONAL), path)
             self._bank.new_imports += [each for each in records if (each.file_sha256, each.account) not in known]
 
     def bring_lines_anew(self, has: BankBook) -> None:
@@ -330,7 +331,8 @@ class _Redone:
     def _read_new_duplicates(self) -> Iterator[Sequence[str]]:
         """Rows of files of which it says that their lines were known, or had been taken back."""
         for _, path in self._bank.paths.list_month_files(self._after, self._bank.paths.duplicates):
-            rows = read_rows(self._cut(path), path, DUPLICATE_COLUMNS, DUPLICATE_OPTIONAL)
+            columns = DUPLICATE_COLUMNS, DUPLICATE_OPTIONAL
+            rows = read_rows(self._cut(path, *columns), path, *columns)
             yield from (row for _, row in rows)
 
     def _require_line(self, line_id: str) -> BankLine:
@@ -368,12 +370,14 @@ class _Redone:
         if entry.is_opening and accounts & set(openings):
             raise WorkConflict(f"{what}, and what the account began with was posted here, too")
 
-    def _cut(self, path: str) -> bytes | None:
+    def _cut(self, path: str, columns: tuple[str, ...] = (), optional: tuple[str, ...] = ()) -> bytes | None:
         """Of a file to which rows are only added the new ones, under its header; None where there are none. Such a file
-        is all done with then."""
+        is all done with then. ``columns``: of one whose rows may have got the ``optional`` ones meanwhile."""
         before, after = self._before.read(path), self._after.read(path)
         if after is None or after == before:
             return None
+        if before is not None and optional:
+            before, after = (append_rows(each, columns, (), optional, file=path) for each in (before, after))
         if before is not None and not after.startswith(before):
             raise WorkConflict(f"{path}: it was not only added to")
         self.paths.add(path)

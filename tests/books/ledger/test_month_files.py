@@ -105,6 +105,23 @@ def test_a_month_that_an_earlier_version_began_goes_on_in_the_shape_of_this_one(
     assert len(ws.json("import", "undo", "c.csv")["lines"]) == 1
 
 
+def test_what_was_added_to_a_month_of_an_earlier_version_is_done_again(ws: Workspace, tmp_path: Path) -> None:
+    import_rows(ws, "a.csv", *ROWS[:2])
+    import_rows(ws, "b.csv", *ROWS)
+    for name, columns in (("imports", 12), ("duplicates", 4)):
+        path = f"books/bank/{name}-2025-02.csv"
+        ws.put(path, "".join(",".join(line.split(",")[:columns]) + "\n" for line in ws.read(path).splitlines()))
+        ws.ok("accept", ws.commit(path), "--reason", "an earlier version wrote it")
+    _, other = part(follow(ws, tmp_path))
+    import_rows(ws, "mine.csv", *ROWS, ("02/05/2025", "CAKE", "-2.00"))
+    assert not any(step["left_out"] for step in ws.json("sync")["steps"])
+    other.ok("sync")
+    for each in (ws, other):
+        assert len(read_lines(each, "books/bank/imports-2025-02.csv")) == 4
+        assert len(read_lines(each, "books/bank/duplicates-2025-02.csv")) == 5
+        each.in_order()
+
+
 @pytest.mark.parametrize("damage", [",note\n", ""])
 def test_nothing_is_added_to_a_month_that_is_no_such_file(ws: Workspace, damage: str) -> None:
     """With a column that this version does not know, or without the end of its last line."""
