@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import Any, Final
 
@@ -109,14 +109,8 @@ class LostRows(Struct, frozen=True):
         """As JSON shows it: the ids of each kind stand under its key."""
         ids = {kind.key: self.ids.get(kind.key, ()) for kind in self.kinds}
         made = {"tip": self.tip, "head": self.head, "subject": self.subject}
-        return {
-            **made,
-            **ids,
-            "beginning": self.beginning,
-            "fewer": self.fewer,
-            "moved": self.moved,
-            "joined": self.joined,
-        }
+        news = {name: getattr(self, name) for name in ("beginning", "fewer", "moved", "joined")}
+        return {**made, **ids, **news}
 
 
 REMEDY: Final = "Bring it back: cleared recover. If that is meant: cleared recover --forget."
@@ -167,40 +161,45 @@ def _compare_with_seen(
     layout: Layout, repo: Repository, snapshot: Snapshot
 ) -> tuple[LostRows | None, Checkpoint | None]:
     """What is lost, and the checkpoint that it was compared with."""
-    tip, head = repo.branch.read_remembered_commit(), snapshot.commit
-    if head is None:
+    if (head := snapshot.commit) is None:
         return None, None
     try:
         checkpoint = read_checkpoint(repo.root)
     except WorkspaceError as error:
         return LostRows(head, head, "", CommittedRows(layout).kinds, fewer=error.message), None
+    return next(filter(None, _iter_losses(layout, repo, snapshot, checkpoint)), None), checkpoint
+
+
+def _iter_losses(
+    layout: Layout, repo: Repository, snapshot: Snapshot, checkpoint: Checkpoint | None
+) -> Iterator[LostRows | None]:
+    """What each comparison finds; the later ones are for where the earlier find nothing."""
+    tip, head = repo.branch.read_remembered_commit(), str(snapshot.commit)
     seen = checkpoint.branches.get(repo.branch.name) if checkpoint is not None else None
     is_there = seen is not None and repo.objects.has_commit_tree(seen.commit)
-    lost = None
-    if tip not in (None, head):
+    if tip is not None and tip != head:
         is_seen = seen is not None and seen.commit == tip  # then all of it is compared, however long ago it was made
-        start = find_ancestor(repo, tip, MAX_COMMITS_COMPARED) if tip is not None and not is_seen else None
-        lost = _compare_rows(layout, repo, str(tip), start, snapshot)
-    if lost is None and seen is not None and seen.commit not in (head, tip) and is_there:
-        lost = _compare_rows(layout, repo, seen.commit, None, snapshot)
-    if lost is None and seen is not None and (seen.books != layout.config.paths.books or not is_there):
-        lost = _compare_counts(layout, seen, snapshot, is_there=is_there)
-    if lost is None and checkpoint is not None and (seen is None or seen.commit != head):
+        start = None if is_seen else find_ancestor(repo, tip, MAX_COMMITS_COMPARED)
+        yield _compare_rows(layout, repo, tip, start, snapshot)
+    if seen is not None and seen.commit not in (head, tip) and is_there:
+        yield _compare_rows(layout, repo, seen.commit, None, snapshot)
+    if seen is not None and (seen.books != layout.config.paths.books or not is_there):
+        yield _compare_counts(layout, seen, snapshot, is_there=is_there)
+    if checkpoint is not None and (seen is None or seen.commit != head):
         known = seen.commit if seen is not None and is_there else None
-        lost = _find_second_beginning(layout, repo, checkpoint.beginnings, known, head)
+        yield _find_second_beginning(layout, repo, checkpoint.beginnings, known, head)
     # In the middle of a rebase the commits of the branch are still to come.
     is_rebased = repo.branch.is_detached and repo.find_unfinished() == "rebase"
-    if lost is None and seen is None and checkpoint is not None and checkpoint.branches and not is_rebased:
+    if seen is None and checkpoint is not None and checkpoint.branches and not is_rebased:
         last = checkpoint.last_branch
-        lost = _compare_with_last_branch(layout, repo, last, checkpoint.branches[last], snapshot)
+        yield _compare_with_last_branch(layout, repo, last, checkpoint.branches[last], snapshot)
     last_here = tip if tip is not None and repo.objects.has_commit_tree(tip) else seen.commit if seen else head
-    if lost is None and seen is not None and is_there and head not in (seen.commit, last_here):
+    if seen is not None and is_there and head not in (seen.commit, last_here):
         from cleared.changes.wrong_merges import find_wrong_merge
 
         wrong = find_wrong_merge(layout, repo, last_here, snapshot)
         what = f"git has joined two clones, and the books are not in order: {wrong.message}" if wrong else ""
-        lost = LostRows(last_here, head, "", CommittedRows(layout).kinds, joined=what) if wrong else None
-    return lost, checkpoint
+        yield LostRows(last_here, head, "", CommittedRows(layout).kinds, joined=what) if wrong else None
 
 
 def remember_seen(layout: Layout, repo: Repository, snapshot: Snapshot, checkpoint: Checkpoint | None) -> None:
