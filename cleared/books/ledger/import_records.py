@@ -9,7 +9,7 @@ All append-only.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from datetime import date
 from decimal import Decimal, InvalidOperation
@@ -100,6 +100,9 @@ class UndoneImport(Struct, frozen=True):
 
     def to_csv(self) -> str:
         return format_record((self.file_sha256, self.account, self.run, self.at, self.by, self.reason))
+
+
+ImportReader = Callable[[FileSource, BookPaths], list[ImportRecord]]
 
 
 def read_imports(source: FileSource, paths: BookPaths) -> list[ImportRecord]:

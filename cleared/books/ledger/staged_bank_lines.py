@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import re
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import date, timedelta
 from decimal import Decimal
 from typing import Final
@@ -39,13 +39,12 @@ from cleared.books.ledger.import_records import (
     IMPORT_COLUMNS,
     IMPORT_OPTIONAL,
     UNDONE_COLUMNS,
+    ImportReader,
     ImportRecord,
     UndoneImport,
     parse_undone,
     read_imports,
 )
-
-ImportReader = Callable[[FileSource, BookPaths], list[ImportRecord]]
 
 NEAR_DAYS: Final = 5
 RELEASED: Final = "released"
@@ -57,9 +56,7 @@ class BankBook:
     """Committed bank facts, and on top of them what a run reads, matches and sets aside."""
 
     def __init__(self, source: FileSource, paths: BookPaths, read_imports: ImportReader = read_imports) -> None:
-        self.source = source
-        self.paths = paths
-        self._read_imports = read_imports
+        self.source, self.paths, self._read_imports = source, paths, read_imports
         self._months: dict[tuple[str, str], dict[str, BankLine]] = {}
         self._amounts: dict[tuple[str, str], dict[Decimal, list[BankLine]]] = {}
         self._months_left: list[tuple[str, str]] | None = None
