@@ -195,6 +195,12 @@ class KnownCards(Mapping[str, Card]):
             raise UsageError(f"{text!r} is the beginning of {len(fitting)} cards", remedy="Write more of the id.")
         raise UsageError(f"there is no card {text!r}", remedy="cleared queue list shows them.")
 
+    def list_events(self, ids: Collection[str]) -> list[Event]:
+        """All lines of these cards."""
+        settled: list[Event] = []
+        self._read_settled(filter(None, map(self._summary.find_line, ids)), settled.append)
+        return [*settled, *(event for each in ids for event in self._lines.get(each, ()))]
+
     # -- how it is known ------------------------------------------------------------------------------------------
 
     @property
@@ -234,23 +240,25 @@ class KnownCards(Mapping[str, Card]):
 
     def _make_settled(self, lines: Iterable[str]) -> list[Card]:
         """The cards of these lines of the summary: from the files that they name, and from what came since."""
+        events = CardEvents()
+        ids = self._read_settled(lines, events.add_event)
+        for event in self._new if ids else ():
+            _choose(ids, events.add_event)(event)
+        made = events.make_cards()
+        self._made.update(made)
+        return list(made.values())
+
+    def _read_settled(self, lines: Iterable[str], add: Callable[[Event], None]) -> set[str]:
+        """Add what the files that these lines of the summary name say of their cards, and say which these are."""
         wanted: dict[str, set[str]] = {}
         paths = list(self._summary.files)
         for line in lines:
             card_id, _, _, numbers = line.split(" ")
             for number in numbers.split(","):
                 wanted.setdefault(paths[int(number)], set()).add(card_id)
-        if not wanted:
-            return []
-        ids = set().union(*wanted.values())
-        events = CardEvents()
         for path in sorted(wanted):
-            read_events(path, self._source.read(path) or b"", _choose(wanted[path], events))
-        for event in self._new:
-            _choose(ids, events)(event)
-        made = events.make_cards()
-        self._made.update(made)
-        return list(made.values())
+            read_events(path, self._source.read(path) or b"", _choose(wanted[path], add))
+        return set().union(*wanted.values())
 
     # -- the summary ----------------------------------------------------------------------------------------------
 
@@ -319,12 +327,12 @@ def _read_file_once(data: bytes | None, before: tuple[bytes | None, Sequence[Eve
         raise
 
 
-def _choose(ids: Collection[str], events: CardEvents) -> Callable[[Event], None]:
+def _choose(ids: Collection[str], add: Callable[[Event], None]) -> Callable[[Event], None]:
     """Adds the events of these cards alone."""
 
     def add_chosen(event: Event) -> None:
         if str(event["id"]) in ids:
-            events.add_event(event)
+            add(event)
 
     return add_chosen
 

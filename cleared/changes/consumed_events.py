@@ -188,8 +188,9 @@ def _list_vouched(host: Host, repo: Repository, snapshot: Snapshot, counting: ob
 
 def find_unattested_cards(host: Host, repo: Repository, snapshot: Snapshot, cards: Mapping[str, Card]) -> list[Card]:
     """Resolved cards whose answer no run or decision attests; questions are left out."""
+    query = "SELECT card, digest FROM cards WHERE what='settles' AND card IN (SELECT value FROM json_each(?))"
     with _open_index(host, repo, snapshot) as db:
-        counted = set(db.execute("SELECT card, digest FROM cards WHERE what='settles'"))
+        counted = set(db.execute(query, (json.dumps(list(cards)),)))
     return [
         card
         for card in cards.values()

@@ -171,7 +171,6 @@ def _sum_changes(host: Host, before: Snapshot, changes: Mapping[str, bytes | Non
     total = CountedRows(ManagedFiles(host.layout)).sum_changes(before, changes)
     brought = {path: data for path, data in changes.items() if data is not None and is_attestation(path)}
     if brought:
-        sums = AttestedSums(LineWorth(host, before))
-        now = sums.read_files({**sums.read_shards(before), **brought})
-        total -= now.total(()) - sums.read(before).total(())
+        sums = AttestedSums(LineWorth(host, before), host.layout.state_dir)
+        total -= sums.read(before, brought).total(()) - sums.read(before).total(())
     return total

@@ -39,6 +39,11 @@ class LineWorth:
         judged = self.read(line)
         return None if judged is None else judged[0]
 
+    def is_own(self, line: bytes) -> bool:
+        """Whether a line is worth the same whatever takes it over: by its signer alone, or as it has no signature."""
+        said = self.parse(line)
+        return said is None or self._judge_attestation(said) == "ours"
+
     def _judge(self, line: bytes, said: Attestation) -> Origin:
         origin = self._judge_attestation(said)
         if origin == "ours":

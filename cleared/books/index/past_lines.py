@@ -16,7 +16,6 @@ from functools import partial
 from pathlib import Path
 from typing import Final, NamedTuple, TypeVar
 
-import msgspec
 from msgspec import Struct
 
 from cleared.base import money
@@ -38,8 +37,8 @@ from cleared.books.ledger.entry import ZERO, parse_entry_id
 from cleared.books.ledger.import_records import ImportRecord, parse_imports
 from cleared.books.ledger.staged_bank_lines import RELEASED, BankBook
 from cleared.changes.record_sources import CommittedSource
+from cleared.workspace.sealed_months import make_months_once
 
-_KIND: Final = ".past"
 _MARK: Final = "Q"
 T = TypeVar("T")
 
@@ -254,22 +253,10 @@ def read_months_once(
     files: Mapping[str, Sequence[str]],
     read: Callable[[str], T],
 ) -> dict[str, T]:
-    """What ``read`` makes of each month, the oldest first. ``files``: month → those that it follows from. Of all but
-    the newest it is kept under this name, and read again where git calls one of the files otherwise. ``state_dir``: the
-    workspace's ``.cleared/``."""
-    sealed = index_files(state_dir)
-    data = sealed.read(f"{name}{_KIND}") if isinstance(source, CommittedSource) and len(files) > 1 else None
-    kept = msgspec.msgpack.decode(data, type=dict[str, tuple[list[str], kind]]) if data is not None else {}  # type: ignore[valid-type]
-    found: dict[str, tuple[list[str], T]] = {}
-    for month in sorted(files):
-        versions = []
-        if isinstance(source, CommittedSource):
-            versions = [source.snapshot.find_blob_id(path) or "" for path in files[month]]
-        known = kept.get(month)
-        is_known = known is not None and versions and known[0] == versions
-        found[month] = known if known is not None and is_known else (versions, read(month))
-    past = {month: each for month, each in found.items() if each[0] and month != max(found)}
-    if any(each is not kept.get(month) for month, each in past.items()):
-        # Of an older commit, which a rehearsal reads, others are not among them.
-        sealed.write(f"{name}{_KIND}", msgspec.msgpack.encode(kept | past))
-    return {month: each for month, (_, each) in found.items()}
+    """What ``read`` makes of each month, the oldest first. ``files``: month → those that it follows from. It is kept
+    under this name of a commit. ``state_dir``: the workspace's ``.cleared/``."""
+    versions: dict[str, list[str]] = {month: [] for month in files}
+    if isinstance(source, CommittedSource):
+        ids = source.snapshot.find_blob_id
+        versions = {month: [ids(path) or "" for path in paths] for month, paths in files.items()}
+    return make_months_once(index_files(state_dir), name, kind, versions, read)

@@ -16,7 +16,7 @@ from cleared.base.errors import Place
 from cleared.base.multiset_sum import MASK, Element, decode_sum, encode_sum
 from cleared.base.short_text import list_first
 from cleared.changes.attestation import SUM
-from cleared.changes.attested_sums import ACCEPTS, AttestedSums, describe_acceptance
+from cleared.changes.attested_sums import ACCEPTS, AttestedSums, describe_acceptance, list_changed_months
 from cleared.changes.audit.commit_naming import describe_commit, quote_rows
 from cleared.changes.audit.commit_origins import CommitOrigins, judge_history
 from cleared.changes.audit.own_commits import attests_all, is_carried_on
@@ -44,7 +44,7 @@ class AttestedState:
     def __init__(self, host: Host, repo: Repository, snapshot: Snapshot, worth: LineWorth) -> None:
         self._host, self._repo, self._snapshot = host, repo, snapshot
         self._rows = CountedRows(ManagedFiles(host.layout))
-        self._sums = AttestedSums(worth)
+        self._sums = AttestedSums(worth, host.layout.state_dir)
         self._lines: dict[str, int] = {}
         self._files = SealedFiles(host.layout.state_dir, _VERSION)
         self._context = _describe_context(host, worth)
@@ -121,13 +121,14 @@ class AttestedState:
         """What a person attests who answers for a commit; empty where there is nothing to say."""
         before = [Snapshot(self._repo, parent) for parent in read_parents(self._repo, commit)]
         after = Snapshot(self._repo, commit)
+        months = list_changed_months(after, *before)
         had, has = (
-            set().union(*(self._sums.list_lines(each, counting=counting) for each in before))
+            set().union(*(self._sums.list_lines(each, months, counting=counting) for each in before))
             for counting in (True, False)
         )
-        covers = self._sums.list_lines(after, counting=False).keys() - has
+        covers = self._sums.list_lines(after, months, counting=False).keys() - has
         # Not what somebody has put back since, such as by reverting the commit: what it attests is there, too.
-        stands = (self._sums.list_lines(each, counting=True).keys() for each in (after, self._snapshot))
+        stands = (self._sums.list_lines(each, months, counting=True) for each in (after, self._snapshot))
         withdraws = had.difference(*stands)
         return describe_acceptance(commit, self.measure_commit(commit), sorted(covers), sorted(withdraws))
 
@@ -136,9 +137,9 @@ class AttestedState:
         parents = read_parents(self._repo, commit.id)
         if len(parents) != 1:
             return False
-        before, after = (
-            self._sums.list_lines(Snapshot(self._repo, each), counting=False) for each in (parents[0], commit.id)
-        )
+        states = Snapshot(self._repo, parents[0]), Snapshot(self._repo, commit.id)
+        months = list_changed_months(*states)
+        before, after = (self._sums.list_lines(each, months, counting=False) for each in states)
         new = [said for line, said in after.items() if line not in before]
         return bool(new) and total == sum(decode_sum(said.statement.get(SUM)) for said in new) & MASK
 
@@ -167,7 +168,8 @@ class AttestedState:
             return False
         base = Snapshot(self._repo, bases[0] if bases else None)
         one, other = (Snapshot(self._repo, parent) for parent in parents)
-        lines = [self._sums.list_lines(each, counting=True).keys() for each in (one, other, base)]
+        months = list_changed_months(base, one, other)
+        lines = [self._sums.list_lines(each, months, counting=True).keys() for each in (one, other, base)]
         return not (lines[0] & lines[1]) - lines[2] and self._is_joined(base, one, other, Snapshot(self._repo, merge))
 
     def _is_joined(self, base: Snapshot, one: Snapshot, other: Snapshot, merge: Snapshot) -> bool:

@@ -9,23 +9,20 @@ merge, a rebase, a commit by a reviewer or about approvals, an answer for anothe
 
 from __future__ import annotations
 
-import json
-from collections.abc import Mapping
-from contextlib import suppress
+from collections.abc import Collection, Mapping
 from itertools import pairwise
 from typing import Final
 
 from cleared.base.file_source import find_whole
-from cleared.changes.attestation import digest_data
+from cleared.changes.attestation import SUM, digest_data
 from cleared.changes.attestation_lines import (
     Attestation,
     added_lines,
     list_shards,
     name_shard,
     new_lines,
-    split_lines,
 )
-from cleared.changes.attested_sums import ACCEPTS
+from cleared.changes.attested_sums import ACCEPTS, AttestedSums, mark_line
 from cleared.changes.audit.commit_origins import matches_trailers, printable_text
 from cleared.changes.change_digests import digest_blobs, digest_lines, is_attestation
 from cleared.changes.decisions.signatures import ACCEPTS_TRAILER
@@ -39,7 +36,6 @@ from cleared.trust.reviewers import KEY
 
 _MOST: Final = 20_000
 """Commits; of more, all of the history is judged."""
-_WITHDRAWS: Final = b'"withdraws"'
 
 
 def is_carried_on(host: Host, repo: Repository, snapshot: Snapshot, worth: LineWorth, since: str) -> bool:
@@ -65,26 +61,39 @@ def is_carried_on(host: Host, repo: Repository, snapshot: Snapshot, worth: LineW
 
 def can_be_judged_apart(host: Host, repo: Repository, snapshot: Snapshot, worth: LineWorth, since: str) -> bool:
     """Whether none of the commits after ``since`` has a bearing on how those before are judged, and none of those on
-    these: they are a straight line, nobody decides in it with a key or answers for another, approvals stay as they are,
-    and of attestations there are only more, none of which was there before."""
+    these: they are a straight line, nobody decides in it with a key or answers for one from before, approvals stay as
+    they are, and of attestations there are only more, none of which was there before."""
     commits = read_recent_commits(repo, str(snapshot.commit), since, _MOST)
-    if commits is None or any({KEY, ACCEPTS_TRAILER} & commit.trailers.keys() for commit in commits):
+    if commits is None or any(KEY in commit.trailers for commit in commits):
         return False
     states = [Snapshot(repo, commit) for commit in (*(each.id for each in commits), since)]
     if len({state.find_entry(host.layout.approvals_dir) for state in states}) > 1:
         return False
     if not all(_only_attests_more(before, after) for after, before in pairwise(states)):
         return False
-    first = states[-1]
-    known = {line for path in list_shards(first) for line in split_lines(first.read_file(path) or b"")}
-    gone = {line for acceptance in known if _WITHDRAWS in acceptance for line in _read_withdrawn(acceptance)}
+    new, first = {commit.id for commit in commits}, states[-1]
+    if not new.issuperset(each for commit in commits for each in _list_answered(commit)):
+        return False
+    known = AttestedSums(worth, host.layout.state_dir).read(first).months.values()
+    gone = {line for month in known for line in month.withdrawn}
     for line in added_lines(first, snapshot):
         said = worth.parse(line)
         if said is not None and (TAKES_OVER in said.statement or digest_data([said.key, said.statement]) in gone):
             return False
-        if line in known:
+        if said is not None and ACCEPTS in said.statement and not _accepts_rows(said.statement[ACCEPTS], new):
+            return False
+        if any(mark_line(line) in month.marks for month in known):
             return False
     return True
+
+
+def _list_answered(commit: RecentCommit) -> list[str]:
+    return commit.trailers[ACCEPTS_TRAILER].split("\n") if ACCEPTS_TRAILER in commit.trailers else []
+
+
+def _accepts_rows(accepts: object, commits: Collection[str]) -> bool:
+    """Whether an acceptance is of the rows of one of these commits alone, and says nothing of other lines."""
+    return isinstance(accepts, dict) and accepts.get("commit") in commits and accepts.keys() <= {"commit", SUM}
 
 
 def _only_attests_more(before: Snapshot, after: Snapshot) -> bool:
@@ -94,13 +103,6 @@ def _only_attests_more(before: Snapshot, after: Snapshot) -> bool:
         for path, blob in old.items()
         if new.get(path) != blob
     )
-
-
-def _read_withdrawn(line: bytes) -> list[str]:
-    """The lines that one takes back, by their digests, whoever signed it."""
-    with suppress(ValueError, KeyError, TypeError, RecursionError):
-        return [str(each) for each in json.loads(line)["says"][ACCEPTS]["withdraws"]]
-    return []
 
 
 def _is_plain(

@@ -7,9 +7,9 @@ from __future__ import annotations
 import csv
 import io
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from typing import Final
+from typing import Any, Final
 
 from cleared.base.errors import Place, WorkspaceError
 from cleared.base.file_source import find_whole
@@ -22,6 +22,7 @@ from cleared.changes.audit.attested_state import find_unattested_states
 from cleared.changes.audit.commit_naming import describe_commit, quote_rows
 from cleared.changes.audit.commit_origins import CommitOrigins, judge_history
 from cleared.changes.audit.merge_changes import BROUGHT_BACK, LOST, find_merge_changes
+from cleared.changes.committed_cards import read_cards
 from cleared.changes.consumed_events import find_unattested_cards
 from cleared.changes.decisions.passkey_signatures import find_wrong_passkey_signatures
 from cleared.changes.decisions.signatures import (
@@ -51,11 +52,12 @@ def find_unknown_origins(
     merge of such; and what was decided by those who may not. ``since``: each commit up to that one was judged, and is
     in order, and the others can be judged apart from them; ``judged``: these are in order, too."""
     violations = find_lost_records(host, repo, snapshot)
+    before = Snapshot(repo, since) if since is not None else None
     if not judged:
         violations += (violation for _, violation in find_unexplained_commits(host, repo, snapshot, since))
-        violations += check_settled_cards(host, repo, snapshot)
-        violations += find_double_decisions(host, snapshot)
-    before = Snapshot(repo, since) if since is not None else None
+        cards = _list_touched_cards(host, before, snapshot) if before is not None else None
+        violations += check_settled_cards(host, repo, snapshot, cards)
+        violations += find_double_decisions(host, snapshot, cards)
     audits = [domain.audit(host.layout) for domain in load_domains()]
     return [
         *violations,
@@ -225,10 +227,33 @@ def _describe_hand_changes(
             )
 
 
-def check_settled_cards(host: Host, repo: Repository, snapshot: Snapshot) -> list[Violation]:
-    """Cards that neither a run or decision of a machine that counts here has settled, nor a reviewer."""
+def _list_touched_cards(host: Host, before: Snapshot, after: Snapshot) -> list[str] | None:
+    """The ids of the cards about which the queue says more than in a commit ``before``; None where it does not say all
+    that it did, or not so that a card can be told."""
+    ids = set()
+    for path in after.list_changes(before, host.layout.queue_dir):
+        if path.endswith(queue_files.SUFFIX):
+            old, new = before.read_file(path) or b"", after.read_file(path) or b""
+            if not new.startswith(old) or not (old or b"\n").endswith(b"\n"):
+                return None
+            try:
+                ids |= {str(json.loads(line)["id"]) for line in new[len(old) :].splitlines()}
+            except (ValueError, KeyError, TypeError, RecursionError):
+                return None
+    return sorted(ids)
+
+
+def check_settled_cards(
+    host: Host, repo: Repository, snapshot: Snapshot, ids: Collection[str] | None = None
+) -> list[Violation]:
+    """Cards that neither a run or decision of a machine that counts here has settled, nor a reviewer. ``ids``: of all
+    others it is known; None: of none."""
     try:
-        cards = queue_files.load_cards(CommittedSource(snapshot), host.layout.queue_dir)
+        if ids is None:
+            cards = queue_files.load_cards(CommittedSource(snapshot), host.layout.queue_dir)
+        else:
+            known = read_cards(host, snapshot)
+            cards = {each: known[each] for each in ids if each in known}
     except WorkspaceError as error:
         return [Violation("format", error.message, error.remedy or "Restore the file.", error.place)]
     unattested = find_unattested_cards(host, repo, snapshot, cards)
@@ -268,12 +293,13 @@ def _find_signed_settlements(host: Host, repo: Repository, snapshot: Snapshot) -
     }
 
 
-def find_double_decisions(host: Host, snapshot: Snapshot) -> list[Violation]:
-    """Cards with two answers, with two runs that went on, or with a run that went on though they were rejected."""
+def find_double_decisions(host: Host, snapshot: Snapshot, ids: Collection[str] | None = None) -> list[Violation]:
+    """Cards with two answers, with two runs that went on, or with a run that went on though they were rejected.
+    ``ids``: as for ``check_settled_cards``."""
     answers: dict[str, dict[str, None]] = {}
     runs: dict[str, dict[str, None]] = {}
     ticketed: set[str] = set()
-    for event in _read_events(host, snapshot):
+    for event in _read_events(host, snapshot, ids):
         card, kind = str(event.get("id")), event.get("event")
         details = event.get("details")
         if kind == "open" and isinstance(details, dict) and "ticket" in details:
@@ -306,21 +332,19 @@ def find_double_decisions(host: Host, snapshot: Snapshot) -> list[Violation]:
     return violations
 
 
-def _read_events(host: Host, snapshot: Snapshot) -> Iterator[dict[str, object]]:
-    folder = host.layout.queue_dir
-    lines = [
-        line
-        for path, data in sorted(snapshot.read_files(folder).items())
-        if path.endswith(queue_files.SUFFIX)
-        for line in data.splitlines()
-    ]
-    events = []
-    for line in lines:
-        with suppress(ValueError, RecursionError):  # ``format`` names what is damaged
-            event = json.loads(line)
-            if isinstance(event, dict):
-                events.append(event)
-    yield from sorted(events, key=lambda event: event.get("event") != "open")
+def _read_events(host: Host, snapshot: Snapshot, ids: Collection[str] | None) -> list[Mapping[str, Any]]:
+    """What the queue says of cards, first what opens them."""
+    events: list[Mapping[str, Any]] = []
+    if ids is not None:
+        with suppress(WorkspaceError):  # ``format`` names what is damaged
+            events = read_cards(host, snapshot).list_events(ids)
+    else:
+        parts = sorted(snapshot.read_files(host.layout.queue_dir).items())
+        for line in (each for path, data in parts if path.endswith(queue_files.SUFFIX) for each in data.splitlines()):
+            with suppress(ValueError, RecursionError):
+                event = json.loads(line)
+                events += [event] if isinstance(event, dict) else []
+    return sorted(events, key=lambda event: event.get("event") != "open")
 
 
 def _list_made_records(snapshot: Snapshot, runs: Iterable[str]) -> list[str]:

@@ -1,0 +1,92 @@
+"""What the attestations come to is kept of months that are over, and is what their lines say."""
+
+from __future__ import annotations
+
+import random
+import shutil
+from pathlib import Path
+
+import pytest
+from harness import Workspace
+
+from cleared.changes.attested_sums import Attested, AttestedSums, MonthLines
+from cleared.changes.host import Host
+from cleared.changes.line_worth import LineWorth
+from cleared.changes.workspace_opening import open_workspace
+from cleared.git import Snapshot
+
+
+@pytest.fixture
+def read(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The months whose lines were read."""
+    months: list[str] = []
+    original = AttestedSums._read_month
+
+    def note(sums: AttestedSums, month: str, lines: list[bytes]) -> MonthLines:
+        months.append(month)
+        return original(sums, month, lines)
+
+    monkeypatch.setattr(AttestedSums, "_read_month", note)
+    return months
+
+
+def describe(found: Attested, gone: list[str]) -> list[object]:
+    standing = found.list_standing()
+    counted = [(each.commit, each.total) for each in standing][:1]
+    return [dict(found.months), standing, found.total(()), found.total(gone), found.total(gone, counted)]
+
+
+def compare(host: Host, empty: Path, gone: list[str]) -> list[str]:
+    """What is kept against what is read where nothing is; some digests of lines that count."""
+    with host.open_for_reading() as repo:
+        for commit in (repo.read_head(), repo.read_head()):
+            snapshot = Snapshot(repo, commit)
+            worth = LineWorth(host, snapshot)
+            kept = AttestedSums(worth, host.layout.state_dir).read(snapshot)
+            fresh = AttestedSums(worth, empty).read(snapshot)
+            assert describe(kept, gone) == describe(fresh, gone)
+        return [month.counting[:32] for month in fresh.months.values()]
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_what_is_kept_is_what_the_lines_say(
+    ws: Workspace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, read: list[str], seed: int
+) -> None:
+    chance, gone, path = random.Random(seed), list[str](), "accounts/chart-of-accounts.csv"
+    for month in range(3, 8):
+        monkeypatch.setenv("CLEARED_CLOCK", f"2025-{month:02d}-28T20:00:00Z")
+        for day in (1, 2):
+            ws.ok("journal", "add", f"2025-{month:02d}-{day:02d}", "by hand", "5020=7.00", "1010=-7.00")
+        match chance.choice(("edit", "revert", "none")):
+            case "edit":
+                ws.put(path, ws.read(path).replace("Meals", f"Meals {month}"))
+                ws.commit(path)
+                ws.ok("accept", "HEAD", "--reason", "meant so")
+            case "revert":
+                ws.git("revert", "--no-edit", "HEAD")
+                ws.ok("accept", "HEAD", "--reason", "meant so")
+        gone += compare(open_workspace(ws.root), tmp_path / f"{month}", chance.sample(gone, len(gone) // 2))[-1:]
+    read.clear()
+    host = open_workspace(ws.root)
+    with host.open_for_reading() as repo:
+        snapshot = Snapshot(repo, repo.read_head())
+        AttestedSums(LineWorth(host, snapshot), host.layout.state_dir).read(snapshot)
+    assert read == ["logs/attestations-2025-07.jsonl"]
+
+
+def test_what_others_sign_is_read_anew(posted: Workspace, read: list[str]) -> None:
+    """What it is worth may follow from a line of another month: one that takes it over."""
+    line = posted.read("logs/attestations-2025-02.jsonl").splitlines(keepends=True)[0]
+    posted.put("logs/attestations-2025-03.jsonl", line)
+    posted.commit("logs")
+    host = open_workspace(posted.root)
+    with host.open_for_reading() as repo:
+        snapshot = Snapshot(repo, repo.read_head())
+        worth = LineWorth(host, snapshot)
+        for is_own, times in ((True, 0), (False, 1)):
+            worth.is_own = lambda _, own=is_own: own  # type: ignore[method-assign,misc]
+            shutil.rmtree(host.layout.state_dir / "books")
+            for _ in range(2):
+                read.clear()
+                AttestedSums(worth, host.layout.state_dir).read(snapshot)
+            assert read.count("logs/attestations-2025-02.jsonl") == times
