@@ -11,8 +11,7 @@ from cleared.base import money
 from cleared.base.errors import ClearedError, Place, UsageError, WorkspaceError
 from cleared.base.json_values import to_json
 from cleared.books.card_kinds import LINE, REVISION
-from cleared.books.decisions.bank_standing import read_account_rows
-from cleared.books.decisions.reconciling import read_facts
+from cleared.books.decisions.bank_standing import read_account_rows, read_facts_at
 from cleared.books.index.journal_index import open_index
 from cleared.books.ledger.entry import find_amount_fault
 from cleared.books.ledger.reconciliation import (
@@ -21,6 +20,7 @@ from cleared.books.ledger.reconciliation import (
     reconcile_account,
 )
 from cleared.books.ledger.staged_bank_lines import BankBook
+from cleared.books.ledger.stated_balances import StatedBalance
 from cleared.books.queries import open_committed_books
 from cleared.books.staged_books import journal_bounds, ledger_accounts
 from cleared.cards.card import Card
@@ -47,7 +47,8 @@ def read_reconciliation(host: Host, account: int, day: date, balance: str) -> di
     with open_committed_books(host) as (_, snapshot, books, bank):
         info = books.chart.find_account(account)
         index = open_index(host.layout, snapshot, host.decimal_places)
-        found = reconcile_account(read_facts(host, index, bank, account), day, stated)
+        facts = read_facts_at(host, index, bank, account, StatedBalance(day, stated))
+        found = reconcile_account(facts, day, stated)
         cards = _list_row_cards(host, snapshot, bank, account, day) if found.difference else []
     return {
         "account_id": account,

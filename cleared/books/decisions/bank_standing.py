@@ -20,7 +20,6 @@ from msgspec import Struct
 
 from cleared.base import money
 from cleared.base.json_values import to_json
-from cleared.books.decisions.reconciling import iter_legs
 from cleared.books.index.journal_index import EntryFilter, JournalIndex, open_index
 from cleared.books.index.past_lines import PastLines
 from cleared.books.ledger.account_facts import AccountFacts, add_reconciled, find_completeness, read_account_facts
@@ -28,9 +27,10 @@ from cleared.books.ledger.agreed_balances import AGREED, AgreedBalance
 from cleared.books.ledger.book_paths import begin_month, locate_books
 from cleared.books.ledger.chains import REVERSES
 from cleared.books.ledger.day_balances import DayBalances
-from cleared.books.ledger.entry import BY_FILES
+from cleared.books.ledger.entry import BY_FILES, Entry
 from cleared.books.ledger.staged_bank_lines import BankBook
-from cleared.books.ledger.stated_balances import find_day_before, list_stated_balances
+from cleared.books.ledger.stated_balances import StatedBalance, find_day_before, list_stated_balances
+from cleared.books.staged_books import ledger_accounts
 from cleared.changes.host import Host
 from cleared.git import Snapshot
 from cleared.workspace.sealed_files import SealedFiles, digest_sources
@@ -40,7 +40,7 @@ _COMPLETENESS: Final = "completeness"
 _OPENINGS: Final = "openings"
 _SOURCES: Final = ("base", "books/decisions", "books/index", "books/ledger", "workspace")
 """The folders of the program that decide what is in the sealed files."""
-_SPANS: Final = (2, 12)
+_SPANS: Final = (1, 2, 12)
 """So many of the newest months are looked at before all are."""
 T = TypeVar("T")
 
@@ -137,6 +137,33 @@ def iter_bank_facts(
         yield account, _read_facts(index, bank, account, is_shared=is_shared), is_shared
 
 
+def read_facts(host: Host, index: JournalIndex, bank: BankBook, account: int) -> AccountFacts:
+    """What is known of an account of the ledger that bank accounts use."""
+    names = [name for name, number in ledger_accounts(host.config).items() if number == account]
+    return read_account_facts(iter_legs(index, account), bank, names, account)
+
+
+def read_facts_at(host: Host, index: JournalIndex, bank: BankBook, account: int, stated: StatedBalance) -> AccountFacts:
+    """The same for who compares a stated balance: where the books have that, and the newest months up to its day tell
+    when they last had one before, of these and later ones alone."""
+    past = PastLines(bank, host.layout.state_dir)
+    match [each for each, _ in _list_accounts(host) if each.ledger_account == account]:
+        case [only]:
+            months = [month for month in past.list_months(only.id) if month <= stated.day.isoformat()[:7]]
+            for span in _SPANS:
+                if span < len(months):
+                    facts = _read_since(index, bank, past, only, begin_month(months[-span]), is_shared=False)
+                    if facts is not None and not facts.compare(stated) and facts.find_agreed(stated.day) is not None:
+                        return facts
+    return read_facts(host, index, bank, account)
+
+
+def iter_legs(index: JournalIndex, account: int) -> Iterator[tuple[str, Decimal, Entry]]:
+    """Every leg on an account: its id, its amount (debit minus credit), its entry."""
+    for posting in index.iter_postings(EntryFilter(account=account)):
+        yield posting.leg_id, posting.debit - posting.credit, posting.entry
+
+
 def _list_accounts(host: Host) -> list[tuple[BankAccount, bool]]:
     """The bank accounts, and whether others share its account of the ledger."""
     accounts = host.config.bank_accounts
@@ -183,6 +210,10 @@ def _read_since(
     """What is known of an account from the first day of a month on: its balances, and what files say of the ends of
     days. None where it is not on record since when a file of these days is."""
     number, name = account.ledger_account, account.id
+    facts = AccountFacts(number, index.day_balances({number}, since=first), has_lines=True)
+    legs = index.iter_postings(EntryFilter(account=number, start=first))
+    day_of = {leg.leg_id: leg.entry.date for leg in legs}
+    past.time_lines(facts.timing, name, number, (first, date.max), day_of.get)
     lines = list(bank.scan_account_lines(name, since=first))
     begins = {record.file_sha256: record.first_date[:7] for record in bank.imports if record.account == name}
     try:
@@ -192,12 +223,8 @@ def _read_since(
     if whole < first:
         lines = list(bank.scan_account_lines(name, since=whole))
     posted = [line for line in lines if line.state == "posted"]
-    facts = AccountFacts(number, index.day_balances({number}, since=first), has_lines=True)
     by_files = list_stated_balances(posted, bank, name, number, first)
     facts.stated = by_files if is_shared else add_reconciled(by_files, bank, number, first)
-    legs = index.iter_postings(EntryFilter(account=number, start=first))
-    day_of = {leg.leg_id: leg.entry.date for leg in legs}
-    past.time_lines(facts.timing, name, number, (first, date.max), day_of.get)
     return facts
 
 

@@ -10,9 +10,8 @@ from typing import Final
 from cleared.base.errors import PolicyError
 from cleared.books.decisions import book_subjects
 from cleared.books.decisions.bank_agreement import read_reconciliation
-from cleared.books.decisions.bank_standing import Opening, iter_bank_facts, list_openings, read_openings
+from cleared.books.decisions.bank_standing import Opening, iter_bank_facts, list_openings, read_facts, read_openings
 from cleared.books.decisions.hand_posting import add_entry_by_hand
-from cleared.books.decisions.reconciling import read_facts
 from cleared.books.index.journal_index import EntryFilter, JournalIndex, open_index
 from cleared.books.ledger.account_facts import AccountFacts
 from cleared.books.ledger.chart import OPENING_BALANCES

@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from datetime import date
 from decimal import Decimal
 
 from cleared.base.clock import format_iso
 from cleared.base.errors import PolicyError, UsageError
 from cleared.books.decisions import book_subjects
-from cleared.books.index.journal_index import EntryFilter, JournalIndex, open_index
-from cleared.books.ledger.account_facts import AccountFacts, read_account_facts
+from cleared.books.decisions.bank_standing import read_facts_at
+from cleared.books.index.journal_index import open_index
 from cleared.books.ledger.agreed_balances import AGREED, WITHDRAWN, AgreedBalance
-from cleared.books.ledger.entry import Entry
-from cleared.books.ledger.staged_bank_lines import BankBook
 from cleared.books.ledger.stated_balances import StatedBalance
-from cleared.books.staged_books import books_of, ledger_accounts
+from cleared.books.staged_books import books_of
 from cleared.changes.decisions.decision_context import Decision, DecisionContext, commit_decision, require_commit
 from cleared.changes.host import Host
 from cleared.trust.person_only import refuse_in_job
@@ -37,8 +34,9 @@ def record_agreement(host: Host, account: int, day: date, stated: Decimal) -> st
         index = open_index(host.layout, decision_context.snapshot, host.decimal_places)
         if (day.year, day.month) < min(index.months, default=(day.year, day.month + 1)):
             raise PolicyError(f"the books have no entry by {day}", remedy="Reconcile with a statement of their time.")
-        facts = read_facts(host, index, bank, account)
-        if facts.compare(StatedBalance(day, stated)):
+        said = StatedBalance(day, stated)
+        facts = read_facts_at(host, index, bank, account, said)
+        if facts.compare(said):
             booked = facts.balance_on(day)
             raise PolicyError(f"the books have {booked} now, not {stated}", remedy="Compare again: cleared reconcile.")
         known = ((each.account, each.day, each.amount, each.state) for each in bank.list_agreed_balances())
@@ -79,15 +77,3 @@ def take_back_balances(
     books_of(context).bank.new_agreed += [
         AgreedBalance(x.account, x.day, x.amount, by, at, state, reason) for x in standing
     ]
-
-
-def read_facts(host: Host, index: JournalIndex, bank: BankBook, account: int) -> AccountFacts:
-    """What is known of an account of the ledger that bank accounts use."""
-    names = [name for name, number in ledger_accounts(host.config).items() if number == account]
-    return read_account_facts(iter_legs(index, account), bank, names, account)
-
-
-def iter_legs(index: JournalIndex, account: int) -> Iterator[tuple[str, Decimal, Entry]]:
-    """Every leg on an account: its id, its amount (debit minus credit), its entry."""
-    for posting in index.iter_postings(EntryFilter(account=account)):
-        yield posting.leg_id, posting.debit - posting.credit, posting.entry

@@ -17,7 +17,7 @@ from msgspec import Struct
 
 from cleared.base import money
 from cleared.base.errors import Place, WorkspaceError
-from cleared.books.decisions.reconciling import iter_legs
+from cleared.books.decisions.bank_standing import iter_legs
 from cleared.books.index.journal_index import EntryFilter, JournalIndex
 from cleared.books.index.month_facts import MonthEntries
 from cleared.books.ledger.account_facts import read_account_facts

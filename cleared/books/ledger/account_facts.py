@@ -13,6 +13,7 @@ from datetime import date, timedelta
 from decimal import Decimal
 
 from msgspec import Struct, field
+from msgspec.structs import replace
 
 from cleared.base import money
 from cleared.books.ledger.agreed_balances import AGREED, BankTiming, BookedLine
@@ -73,6 +74,10 @@ class AccountFacts(Struct):
     def compare(self, stated: StatedBalance) -> Decimal:
         """What the bank has more than the books, beside what is in transit; zero where they agree."""
         return stated.amount - self.balance_on(stated.day) - self.in_transit(stated.day)
+
+    def find_agreed(self, before: date) -> date | None:
+        """The last day before one on which the books met the bank's balance."""
+        return find_completeness(replace(self, stated=[each for each in self.stated if each.day < before])).through
 
     def find_foreign_row(self) -> BankLine | None:
         """A line in another currency that waits, where the bank's first balance has in it what that moved."""

@@ -13,14 +13,9 @@ from decimal import Decimal
 from typing import Final
 
 from msgspec import Struct
-from msgspec.structs import replace
 
 from cleared.base import money
-from cleared.books.ledger.account_facts import (
-    AccountFacts,
-    BalanceBreak,
-    find_completeness,
-)
+from cleared.books.ledger.account_facts import AccountFacts, BalanceBreak
 from cleared.books.ledger.agreed_balances import BookedLine
 from cleared.books.ledger.stated_balances import StatedBalance
 
@@ -81,28 +76,29 @@ def reconcile_account(facts: AccountFacts, day: date, stated: Decimal) -> Reconc
     First jumps of the bank's own running balance, then the smallest set of rows: one, two, one on the wrong side,
     swapped digits, three. Only rows since the last day that agrees; several answers are all given, none is chosen.
     """
-    before = [each for each in facts.stated if each.day < day]
-    known = find_completeness(replace(facts, stated=before))
-    in_transit = facts.timing.list_in_transit(facts.account, day)
-    result = Reconciliation(day, stated, facts.balance_on(day), in_transit, known.through)
+    agreed = facts.find_agreed(day)
+    in_transit = sorted(
+        facts.timing.list_in_transit(facts.account, day), key=lambda x: (x[0].posted_date, x[0].line_id)
+    )
+    result = Reconciliation(day, stated, facts.balance_on(day), in_transit, agreed)
     if not result.difference:
         return result
-    opening = facts.find_unbooked_opening() if known.through is None else None
+    opening = facts.find_unbooked_opening() if agreed is None else None
     if opening is not None:
         late = [(amount, e) for amount, e in facts.list_openings() if e.date <= day]
         if opening.amount - money.total([amount for amount, _ in late]) == result.difference:
             result.opening, result.instead_of = opening, tuple(e.entry_id for _, e in late)
             return result
-    since = known.through or date.min
+    since = agreed or date.min
     result.breaks = [each for each in facts.breaks if each.through > since and each.after < day]
     rows = _list_open_rows(facts, since, day)
-    begun = _find_break_after_opening(facts, day) if known.through is None and opening is None else None
+    begun = _find_break_after_opening(facts, day) if agreed is None and opening is None else None
     if begun is not None and not _is_plain_fault(rows, result.difference):
         result.breaks.insert(0, begun)
         if begun.missing == result.difference:
             return result
     if len(rows) > MAX_ROWS:
-        result.gave_up = f"{len(rows)} rows since {known.through or 'the beginning'} are too many to look for pairs"
+        result.gave_up = f"{len(rows)} rows since {agreed or 'the beginning'} are too many to look for pairs"
         result.explanations = list(_explain_by_one(rows, result.difference))[:MAX_ANSWERS]
         return result
     for search in (_explain_by_one, _explain_by_two, _explain_by_side, _explain_by_digits):

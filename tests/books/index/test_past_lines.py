@@ -6,6 +6,7 @@ import random
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import date, timedelta
+from decimal import Decimal
 
 import pytest
 from harness import Workspace, chase
@@ -78,6 +79,22 @@ def compare_status(ws: Workspace, monkeypatch: pytest.MonkeyPatch) -> None:
     assert answers[0] == answers[1]
 
 
+def compare_reconciliation(ws: Workspace, monkeypatch: pytest.MonkeyPatch, chance: random.Random, month: int) -> None:
+    """Of the newest months up to a day, where they tell, and of all months: with what the books have, and with more."""
+    day = f"2024-{chance.randint(1, month):02d}-{chance.randint(1, 28):02d}"
+    ask = ("reconcile", str(BANK), "--date", day, "--dry-run", "--json", "--balance")
+    found = ws(*ask, "0").json
+    agreed = Decimal(found["booked"]) + sum(Decimal(each["amount"]) for each in found["in_transit"])
+    for stated in (agreed, agreed + 1):
+        answers = []
+        for spans in ((1, 2, 3), ()):
+            with monkeypatch.context() as patched:
+                patched.setattr(bank_standing, "_SPANS", spans)
+                answers.append(ws(*ask, str(stated)).json)
+        assert answers[0] == answers[1]
+        assert (answers[0]["difference"] == "0") == (stated == agreed)
+
+
 def drop_month(ws: Workspace, month: int, cents: int, chance: random.Random) -> int:
     """The file of a month: mostly with balances, sometimes with rows of the month before, or without one of its own."""
     rows = []
@@ -126,6 +143,35 @@ def test_what_is_known_of_past_months_is_what_they_say(
             act(ws, month, chance)
             compare_timing(ws, chance)
         compare_status(ws, monkeypatch)
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_books_that_agree_are_reconciled_by_their_newest_months(
+    ws: Workspace, monkeypatch: pytest.MonkeyPatch, seed: int
+) -> None:
+    chance, cents, whole = random.Random(seed), 100_000, list[object]()
+    original = bank_standing.read_account_facts
+    monkeypatch.setattr(bank_standing, "read_account_facts", lambda *a, **k: (whole.append(a), original(*a, **k))[1])
+    ws.ok("journal", "add", "2023-12-31", "Opening", f"{BANK}=1000.00", "3900=-1000.00")
+    for month in range(1, 6):
+        monkeypatch.setenv("CLEARED_CLOCK", f"2024-{month:02d}-28T20:00:00Z")
+        rows = []
+        for n in range(5):
+            cents -= (amount := chance.randint(100, 9_000))
+            rows.append((f"{month:02d}/{5 * n + 1:02d}/2024", TEXTS[n], f"-{amount / 100:.2f}", f"{cents / 100:.2f}"))
+        ws.drop(f"{month}.csv", chase(*rows[::-1]))
+        ws.run("ingest")
+        whole.clear()
+        ws.ok("reconcile", str(BANK), "--date", f"2024-{month:02d}-27", "--balance", f"{cents / 100:.2f}")
+        assert bool(whole) == (month < 2), "the only month is all of them"
+        waiting = [each["entry_id"] for each in ws.entries() if each["status"] == "pending-review"]
+        if month == 3:  # booked on another day, in the month after
+            late = ("--date", "2024-04-02") if chance.random() < 0.5 else ()
+            ws.ok("queue", "correct", waiting[-1], "--account", "5020", *late)
+        if month == 5:
+            ws.ok("journal", "void", waiting[-1], "--reason", "a test")
+        for _ in range(3):
+            compare_reconciliation(ws, monkeypatch, chance, month)
 
 
 def test_files_that_state_no_balance_are_known_to_state_none(ws: Workspace, monkeypatch: pytest.MonkeyPatch) -> None:
