@@ -12,6 +12,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
+from closed_books import digest_entries
 from linked_entries import LINKS
 
 from cleared.books.audit.books_check import check_books
@@ -19,7 +20,6 @@ from cleared.books.books_draft import BooksDraft
 from cleared.books.importing.drop_folder import ImportSession
 from cleared.books.ledger.book_paths import locate_books
 from cleared.books.ledger.checks import check_draft
-from cleared.books.ledger.closed_periods import trial_balance_digest
 from cleared.books.ledger.entry import Bounds
 from cleared.books.ledger.periods import PeriodMark, append_mark
 from cleared.books.ledger.staged_bank_lines import BankBook
@@ -185,7 +185,7 @@ class World:
 
     def mark(self, through: date, state: str) -> None:
         books = self.books()
-        digest = trial_balance_digest(books, through) if through > date.min else ""
+        digest = digest_entries(books, through) if through > date.min else ""
         path = self.paths.periods
         mark = PeriodMark(through, state, "me", "2026-01-01T00:00:00Z", "why", digest)
         self.files[path] = append_mark(self.files.get(path), mark)

@@ -22,7 +22,12 @@ from cleared.base import money
 from cleared.base.json_values import to_json
 from cleared.books.index.journal_index import EntryFilter, JournalIndex, open_index
 from cleared.books.index.past_lines import PastLines
-from cleared.books.ledger.account_facts import AccountFacts, add_reconciled, find_completeness, read_account_facts
+from cleared.books.ledger.account_facts import (
+    AccountFacts,
+    add_reconciled,
+    find_completeness,
+    read_account_facts,
+)
 from cleared.books.ledger.agreed_balances import AGREED, AgreedBalance
 from cleared.books.ledger.book_paths import begin_month, locate_books
 from cleared.books.ledger.chains import REVERSES
@@ -156,6 +161,18 @@ def read_facts_at(host: Host, index: JournalIndex, bank: BankBook, account: int,
                     if facts is not None and not facts.compare(stated) and facts.find_agreed(stated.day) is not None:
                         return facts
     return read_facts(host, index, bank, account)
+
+
+def iter_incomplete(
+    host: Host, index: JournalIndex, bank: BankBook
+) -> Iterator[tuple[BankAccount, AccountFacts, bool]]:
+    """As ``iter_bank_facts``, of the accounts that are not known to hold the bank's last balance, to the cent."""
+    past = PastLines(bank, host.layout.state_dir)
+    for account, is_shared in _list_accounts(host):
+        facts = _find_newest(index, bank, past, account, is_shared=is_shared, is_reconciled=True)
+        found = find_completeness(facts) if facts is not None and not is_shared else None
+        if found is None or found.through is None or found.differs is not None:
+            yield account, _read_facts(index, bank, account, is_shared=is_shared), is_shared
 
 
 def iter_legs(index: JournalIndex, account: int) -> Iterator[tuple[str, Decimal, Entry]]:

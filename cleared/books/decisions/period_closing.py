@@ -14,12 +14,14 @@ from cleared.base.errors import PolicyError, UsageError
 from cleared.base.short_text import list_lines
 from cleared.base.terminal import count_noun
 from cleared.books.audit.books_check import check_books
+from cleared.books.audit.judged_months import JudgedMonths
 from cleared.books.card_kinds import BALANCE_GAP, ENTRY, NEAR_MATCH, REVISION, TRANSFER
 from cleared.books.decisions import book_subjects
-from cleared.books.decisions.bank_standing import iter_bank_facts
-from cleared.books.index.journal_index import JournalIndex, open_index
+from cleared.books.decisions.bank_standing import iter_incomplete
+from cleared.books.index.journal_index import EntryFilter, JournalIndex, open_index
 from cleared.books.ledger.account_facts import list_missing
-from cleared.books.ledger.closed_periods import trial_balance_digest
+from cleared.books.ledger.bank_lines import parse_outcomes
+from cleared.books.ledger.closed_periods import digest_trial_balance
 from cleared.books.ledger.periods import PeriodMark, append_mark
 from cleared.books.staged_books import books_of
 from cleared.cards.card import Card
@@ -32,6 +34,7 @@ from cleared.primitives.context import Context
 from cleared.workspace.watched_names import FAILED_FOLDER, is_ready_name
 
 _MAX_SHOWN: Final = 10
+_UNSETTLED: Final = ("held", "voided")
 _ABOUT_ROWS: Final = frozenset({NEAR_MATCH.name, REVISION.name, TRANSFER.name})
 
 
@@ -58,17 +61,18 @@ def close_period(
             )
         if through >= context.today:
             raise PolicyError(f"{through} is not over yet", remedy="Close a period after its last day.")
-        violations = check_books(books, books_of(context).bank)
+        index = open_index(host.layout, decision_context.snapshot, host.decimal_places)
+        known = JudgedMonths(index, decision_context.snapshot, host.layout.state_dir)
+        violations = check_books(books, books_of(context).bank, known)
         if violations:
             raise RecordsViolated(violations)
-        pending = _list_pending(context, through)
+        pending = _list_pending(context, index, through)
         if pending and not with_pending:
             raise PolicyError(
                 f"{count_noun(len(pending), 'decision')} about the time up to {through} "
                 f"{'waits' if len(pending) == 1 else 'wait'}:\n  {_shorten(pending)}",
                 remedy="Decide about these (cleared review), or close all the same: --with-pending.",
             )
-        index = open_index(host.layout, decision_context.snapshot, host.decimal_places)
         unsettled = [*_list_unsettled(context, through), *_list_missing(host, index, context, through)]
         why = " ".join(despite.split())
         if unsettled and not why:
@@ -93,7 +97,7 @@ def close_period(
             decision_context.by,
             format_iso(context.now),
             "; ".join(filter(None, (reason, _describe_pending(pending), kept))),
-            trial_balance_digest(books, through),
+            digest_trial_balance(index.day_balances(through=through), through, index.places),
         )
         path = books.paths.periods
         subject = book_subjects.period_closed(through, len(unsettled), why, len(pending))
@@ -104,13 +108,21 @@ def close_period(
 
 def _list_unsettled(context: Context, through: date) -> Iterator[str]:
     """What of the period's bank lines is not in the books, a line each: held and voided ones, and gaps."""
-    for account in books_of(context).bank.list_accounts():
-        for line in books_of(context).bank.iter_account_lines(account):
+    bank = books_of(context).bank
+    kept = dict(bank.paths.list_month_files(bank.source, bank.paths.outcomes)).items()
+    waiting = {
+        month
+        for month, path in kept
+        if any(each.outcome in _UNSETTLED for each in parse_outcomes(bank.source.read(path), path).values())
+    }
+    for account in bank.list_accounts():
+        months = [month for month, _ in bank.list_month_files(account) if not waiting.isdisjoint(("", month))]
+        for line in (line for month in months for line in bank.read_month(account, month).values()):
             day = min(line.posted_date, line.transaction_date or line.posted_date)
-            outcome = books_of(context).bank.find_outcome(line.line_id)
-            if day > through or outcome is None or outcome.outcome not in ("held", "voided"):
+            outcome = bank.find_outcome(line.line_id)
+            if day > through or outcome is None or outcome.outcome not in _UNSETTLED:
                 continue
-            if books_of(context).bank.posted_amount(line.line_id) != line.amount:
+            if bank.posted_amount(line.line_id) != line.amount:
                 what = f"{day} {line.amount} {line.description[:60]}"
                 yield f"{outcome.outcome}: {account} {what} ({outcome.text[:80]})"
     for card in context.cards.open_cards():
@@ -126,7 +138,7 @@ def _list_unsettled(context: Context, through: date) -> Iterator[str]:
 def _list_missing(host: Host, index: JournalIndex, context: Context, through: date) -> Iterator[str]:
     """What ``cleared status`` says is missing of the period, a line each; but for gaps that are named by a card which
     waits, or which a person has seen."""
-    for account, facts, is_shared in iter_bank_facts(host, index, books_of(context).bank):
+    for account, facts, is_shared in iter_incomplete(host, index, books_of(context).bank):
         named: set[tuple[date, Decimal]] | None = None
         for each in list_missing(facts, through, is_shared=is_shared):
             if named is None:
@@ -164,13 +176,12 @@ def _describe_pending(pending: Sequence[str]) -> str:
     return f"with {count_noun(len(pending), 'decision')} pending" if pending else ""
 
 
-def _list_pending(context: Context, through: date) -> list[str]:
+def _list_pending(context: Context, index: JournalIndex, through: date) -> list[str]:
     """What of the period waits for a person, a line each: entries to confirm, and cards about rows of its files. Held
     lines and gaps are another matter: ``_list_unsettled``."""
     pending = [
         f"{e.entry_id} {e.date} {e.amount} {e.description[:60]}"
-        for e in books_of(context).books.iter_entries()
-        if e.status == "pending-review" and e.date <= through
+        for e in index.iter_entries(EntryFilter(end=through, status="pending-review"))
     ]
     known = {line.split(" ", 1)[0] for line in pending}
     for card in context.cards.open_cards():
@@ -233,7 +244,10 @@ def reopen_period(host: Host, start: date, reason: str, *, filed: bool = False) 
             )
         keep = date.fromordinal(start.toordinal() - 1) if start > date.min else date.min
         still = keep if any(entry.date <= keep for entry in books.iter_entries()) else date.min
-        digest = trial_balance_digest(books, still) if still > date.min else ""
+        index = open_index(host.layout, decision_context.snapshot, host.decimal_places)
+        digest = ""
+        if still > date.min:
+            digest = digest_trial_balance(index.day_balances(through=still), still, index.places)
         mark = PeriodMark(still, "open", decision_context.by, format_iso(context.now), reason, digest)
         path = books.paths.periods
         subject = book_subjects.period_reopened(start, reason)

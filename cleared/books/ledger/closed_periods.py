@@ -18,7 +18,7 @@ def check_closed_periods(books: Books, balances: DayBalances) -> list[Violation]
     if through is None:
         return []
     marks = [m for m in books.periods.marks if m.through == through and m.digest]
-    if not marks or marks[-1].digest == _balance_digest(balances, through, books.bounds.places):
+    if not marks or marks[-1].digest == digest_trial_balance(balances, through, books.bounds.places):
         return []
     return [
         Violation(
@@ -30,15 +30,8 @@ def check_closed_periods(books: Books, balances: DayBalances) -> list[Violation]
     ]
 
 
-def trial_balance_digest(books: Books, through: date) -> str:
+def digest_trial_balance(balances: DayBalances, through: date, places: int) -> str:
     """SHA-256 over ``account amount`` lines of the trial balance at the end of ``through``; zero balances left out."""
-    balances = DayBalances()
-    for entry in books.iter_entries():
-        balances.add_entry(entry)
-    return _balance_digest(balances, through, books.bounds.places)
-
-
-def _balance_digest(balances: DayBalances, through: date, places: int) -> str:
     quantum = money.quantum(places)
     text = "".join(
         f"{account} {money.format_amount(amount.quantize(quantum))}\n"

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import random
+import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import date, timedelta
 from decimal import Decimal
 
 import pytest
+from closed_books import digest_entries
 from harness import Workspace, chase
 
 from cleared.books.decisions import bank_standing
@@ -21,6 +23,7 @@ from cleared.books.ledger.staged_bank_lines import BankBook
 from cleared.books.ledger.staged_journal import Books
 from cleared.books.queries import open_committed_books
 from cleared.changes.workspace_opening import open_workspace
+from cleared.workspace.location import cleared_home
 
 BANK = 1010
 TEXTS = ("GITHUB *PRO", "AWS EMEA", "CORNER SHOP", "TEA", "UBER")
@@ -95,6 +98,27 @@ def compare_reconciliation(ws: Workspace, monkeypatch: pytest.MonkeyPatch, chanc
         assert (answers[0]["difference"] == "0") == (stated == agreed)
 
 
+def compare_closing(ws: Workspace, monkeypatch: pytest.MonkeyPatch, chance: random.Random, month: int) -> None:
+    """With all that is kept, and without anything; what is refused, and what is put on record."""
+    day = date(2024, chance.randint(1, month), 27)
+    how = chance.choice(((), ("--with-pending",), ("--with-pending", "--despite", "a test")))
+    kept, answers = [ws.root, cleared_home()], []
+    for spans in ((1, 2, 3), ()):
+        for folder in kept:
+            shutil.copytree(folder, folder.with_suffix(".before"), symlinks=True)
+        with monkeypatch.context() as patched:
+            patched.setattr(bank_standing, "_SPANS", spans)
+            done = ws("period", "close", day.isoformat(), *how)
+            answers.append((done.code, done.err, ws.read("books/periods.csv") if done.code == 0 else ""))
+        for folder in kept:
+            shutil.rmtree(folder)
+            folder.with_suffix(".before").rename(folder)
+        shutil.rmtree(ws.root / ".cleared/books", ignore_errors=True)
+    assert answers[0] == answers[1]
+    with open_books(ws) as (books, _, _):
+        assert answers[0][0] or digest_entries(books, day) in answers[0][2]
+
+
 def drop_month(ws: Workspace, month: int, cents: int, chance: random.Random) -> int:
     """The file of a month: mostly with balances, sometimes with rows of the month before, or without one of its own."""
     rows = []
@@ -143,6 +167,7 @@ def test_what_is_known_of_past_months_is_what_they_say(
             act(ws, month, chance)
             compare_timing(ws, chance)
         compare_status(ws, monkeypatch)
+        compare_closing(ws, monkeypatch, chance, month)
 
 
 @pytest.mark.parametrize("seed", range(2))
@@ -172,6 +197,7 @@ def test_books_that_agree_are_reconciled_by_their_newest_months(
             ws.ok("journal", "void", waiting[-1], "--reason", "a test")
         for _ in range(3):
             compare_reconciliation(ws, monkeypatch, chance, month)
+        compare_closing(ws, monkeypatch, chance, month)
 
 
 def test_files_that_state_no_balance_are_known_to_state_none(ws: Workspace, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -6,12 +6,12 @@ from datetime import date
 from decimal import Decimal
 
 import pytest
+from closed_books import digest_entries
 from ledger_samples import JAN5, JOURNAL, ZERO, bank, books, journal, leg_row, legs, pair
 
 from cleared.base.errors import PrimitiveError
 from cleared.books.audit.books_check import check_books
 from cleared.books.ledger.checks import check_against_commit, check_draft
-from cleared.books.ledger.closed_periods import trial_balance_digest
 from cleared.books.ledger.entry import STATUSES, TRANSITIONS, Bounds, Leg
 from cleared.books.ledger.periods import PeriodMark, append_mark, parse_periods
 
@@ -182,7 +182,7 @@ def test_what_a_hand_changed_is_seen_against_the_commit() -> None:
 
 def test_a_closed_period_keeps_its_trial_balance() -> None:
     good = {JOURNAL: journal(*pair())}
-    digest = trial_balance_digest(books(good), date(2025, 1, 31))
+    digest = digest_entries(books(good), date(2025, 1, 31))
     assert check_books(books(good | closed(date(2025, 1, 31), digest)), bank()) == []
     changed = {JOURNAL: journal(*pair(amount="5.00"))} | closed(date(2025, 1, 31), digest)
     assert [v.check for v in check_books(books(changed), bank())] == ["period_open"]

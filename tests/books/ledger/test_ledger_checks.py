@@ -6,6 +6,7 @@ from datetime import date
 from decimal import Decimal
 
 import pytest
+from closed_books import digest_entries
 from ledger_samples import (
     JAN5,
     JOURNAL,
@@ -25,7 +26,6 @@ from cleared.base.csv_text import format_record
 from cleared.books.audit.books_check import check_books
 from cleared.books.ledger.bank_lines import LINE_COLUMNS, MATCH_COLUMNS, OUTCOME_COLUMNS, append_rows
 from cleared.books.ledger.checks import check_against_commit, check_draft
-from cleared.books.ledger.closed_periods import trial_balance_digest
 from cleared.books.ledger.entry import Bounds, Entry, Leg
 from cleared.books.ledger.periods import PeriodMark, append_mark
 from cleared.books.ledger.staged_bank_lines import BankBook
@@ -209,7 +209,7 @@ def test_a_line_of_zero_is_accounted_for_by_a_reason_only() -> None:
 
 def test_the_trial_balance_of_the_newest_closing_counts() -> None:
     files = {JOURNAL: journal(*pair(), *pair("2025-01-002", day="2025-01-20"))}
-    right = trial_balance_digest(books(files), date(2025, 1, 31))
+    right = digest_entries(books(files), date(2025, 1, 31))
     first = closed(JAN5, "of an earlier closing")
     both = closed(date(2025, 1, 31), right, first["books/periods.csv"])
     assert check_books(books(files | both), bank()) == []
@@ -230,10 +230,8 @@ def test_the_digest_leaves_out_zero_balances_and_what_comes_after() -> None:
         leg_row("2025-01-002b", "5030", "", "4.00", "2025-01-20"),
     ]
     files = {JOURNAL: journal(*pair(), *back)}
-    assert trial_balance_digest(books(files), date(2025, 1, 31)) == trial_balance_digest(books(), date(2025, 1, 31))
-    assert trial_balance_digest(books(files), date(2025, 1, 19)) == trial_balance_digest(
-        books({JOURNAL: journal(*pair())}), JAN5
-    )
+    assert digest_entries(books(files), date(2025, 1, 31)) == digest_entries(books(), date(2025, 1, 31))
+    assert digest_entries(books(files), date(2025, 1, 19)) == digest_entries(books({JOURNAL: journal(*pair())}), JAN5)
 
 
 @pytest.mark.parametrize(
