@@ -14,6 +14,7 @@ from cleared.runs.approved_scripts import Script, Scripts
 from cleared.trust.approval_record import CONFIG, digest_of, record_path, try_parse_record
 from cleared.trust.verification import Verification
 from cleared.workspace.location import CONFIG_NAME, Layout
+from cleared.workspace.sealed_files import FOLDER as SEALED
 from cleared.workspace.settings.loading import read_valid_part
 from cleared.workspace.settings.model import Config
 from cleared.workspace.settings.protected_settings import with_protected_settings
@@ -49,7 +50,7 @@ class PastScripts(Scripts):
 
 def open_past_host(host: Host, snapshot: Snapshot, folder: Path) -> Host:
     """The workspace with the settings of a commit. ``folder``: an empty one, where its drop folder and its state lie,
-    so that nothing of today is read or changed."""
+    so that nothing of today is read or changed; but for what is kept, sealed, of files by their ids, which is read."""
     source = CommittedSource(snapshot)
     config = read_valid_part((source.read(CONFIG_NAME) or b"").decode("utf-8", "replace"), CONFIG_NAME).config
     record = try_parse_record(source.read(CONFIG))
@@ -57,6 +58,9 @@ def open_past_host(host: Host, snapshot: Snapshot, folder: Path) -> Host:
         config = with_protected_settings(config, record.policy)
     past = copy.copy(host)
     past.config, past.layout = config, Layout(folder, config)
+    if not (state := past.layout.state_dir).exists():
+        state.mkdir()
+        (state / SEALED).symlink_to(host.layout.state_dir.absolute() / SEALED)  # nothing is written through a link
     past.show_message, past.on_step, past.on_call, past.on_ended = _ignore, None, None, None
     past.reread_policy, past.decimal_places = None, _count_places(config)
     return past

@@ -24,6 +24,7 @@ from cleared.cards.kinds import QUESTION
 from cleared.changes import consumed_events
 from cleared.changes.audit.commit_origins import CommitOrigins
 from cleared.changes.auto_resolve import resolve_cards
+from cleared.changes.committed_cards import read_cards
 from cleared.changes.consumed_events import ASKS
 from cleared.changes.host import Host
 from cleared.changes.line_worth import COUNTING
@@ -41,7 +42,6 @@ from cleared.primitives.queue import Unanswered
 from cleared.primitives.registry.primitive import Primitive
 from cleared.runs.attempt import Attempt, Event, Resumption, parse_event
 from cleared.runs.outcome import RunError
-from cleared.runs.question_tickets import Questions
 from cleared.runs.run_queries import read_run
 
 _OUTSIDE: Final = ("cleared.primitives.files", "cleared.primitives.loop")
@@ -186,7 +186,7 @@ def _replay(past_host: Host, repo: Repository, past: PastRun) -> Replay:
             f"{past.script} is not what stands in the commit before {past.run}: {script.file}@{script.blob[:12]}",
             remedy="The commits were moved since (a rebase, a merge), so it cannot be told what it read.",
         )
-    answers = _find_answers(past_host, repo, past)
+    answers = _find_answers(past_host, past)
     events = list(consumed_events.iter_emitted_events(CommittedSource(past.after or past.base)))
     with make_drop_folder(past.inputs) as folder:
         attempt = Attempt(
@@ -257,12 +257,12 @@ def _whole(value: Any) -> Any:
     return value
 
 
-def _find_answers(host: Host, repo: Repository, past: PastRun) -> dict[str, str]:
+def _find_answers(host: Host, past: PastRun) -> dict[str, str]:
     """What people had answered to its questions when it went on."""
-    questions, answers = Questions(host, repo, past.base), dict[str, str]()
-    for card in questions.cards.values():
+    answers: dict[str, str] = {}
+    for card in read_cards(host, past.base).list_kind(QUESTION.name):
         ticket = card.details.get("ticket")
-        is_its = card.kind == QUESTION.name and card.details.get("run") == past.run and card.status == "resolved"
+        is_its = card.details.get("run") == past.run and card.status == "resolved"
         if is_its and isinstance(ticket, dict) and isinstance(ticket.get("place"), str):
             answers[ticket["place"]] = str(card.resolution)
     return answers

@@ -70,9 +70,17 @@ def opened() -> Opened:
     return Opened()
 
 
+def test_n2_the_same_with_what_is_kept_of_months_and_without(ws: Workspace, two_runs: tuple[str, str]) -> None:
+    kept = ws.root / ".cleared/books"
+    found = [replay(ws, run) for run in two_runs]
+    shutil.rmtree(kept)
+    assert [replay(ws, run) for run in two_runs] == found
+    assert not list(kept.glob("2025-*")), "of a past commit nothing is kept"
+
+
 def test_n2_no_host_reads(ws: Workspace, two_runs: tuple[str, str], opened: Opened) -> None:
-    """Of the workspace nothing is opened between the opening of it and the end but git's own files: the drop folder
-    holds other files by now, and the books of the working tree are not there."""
+    """Of the workspace nothing is opened between the opening of it and the end but git's own files, and what is kept of
+    these by their ids: the drop folder holds other files by now, and the books of the working tree are not there."""
     from cleared.changes.workspace_opening import open_workspace
     from cleared.gate.replay import replay_run
 
