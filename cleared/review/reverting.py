@@ -161,7 +161,7 @@ class _BlastRadius:
 
     def around(self, run: RevertedRun) -> tuple[history.CommitInfo, Snapshot, Snapshot]:
         """A run's commit, and the commits around it."""
-        commit = self._commits[run.run]
+        commit = self._read_commit(run.run)
         parent = parent_commit(self.repo, commit.id)
         if parent is None:
             raise PolicyError(f"what was there before {run.run} is not in this clone", remedy="git fetch --unshallow")
@@ -183,7 +183,7 @@ class _BlastRadius:
 
     def find_revert_of(self, run: str) -> GitRevert | None:
         """How git took back a run, where nothing of it stands: what has its numbers now is something else."""
-        reverted = find_git_revert(self.host, self.repo, self.snapshot, self._commits[run])
+        reverted = find_git_revert(self.host, self.repo, self.snapshot, self._read_commit(run))
         return reverted if reverted is not None and reverted.is_whole else None
 
     def list_decisions(self, runs: Iterable[RevertedRun]) -> list[dict[str, str]]:
@@ -218,11 +218,17 @@ class _BlastRadius:
 
     def _read_runs(self) -> None:
         """The runs that made commits of effects, newest first, as far as what vouches for them counts here."""
-        for commit in history.read_log(self.host.root, None, grep="Run: ", rev=str(self.snapshot.commit), files=True):
+        for commit in history.read_log(self.host.root, None, grep="Run: ", rev=str(self.snapshot.commit)):
             run = commit.trailers.get("Run")
             if run is not None and "Event" in commit.trailers and run not in self._commits:
                 self._commits[run] = commit
                 self._order.append(run)
+
+    def _read_commit(self, run: str) -> history.CommitInfo:
+        """A run's commit, with its files."""
+        if self._commits[run].changes is None:
+            self._commits[run] = history.read_commit(self.host.root, self._commits[run].id)
+        return self._commits[run]
 
     def _find(self, decision_context: DecisionContext, name: str) -> str:
         found = [run for run in self._order if name == run or (len(name) >= 4 and run.endswith(f"-{name}"))]
@@ -236,7 +242,7 @@ class _BlastRadius:
                 f"{name!r} is the id or the file of {'no' if not found else 'more than one'} run that committed",
                 remedy="cleared run list shows the newest. A decision is taken back by cleared queue undo.",
             )
-        if not self._origins.is_ours(history.read_commit(self.host.root, self._commits[found[0]].id)):
+        if not self._origins.is_ours(self._read_commit(found[0])):
             raise PolicyError(f"nothing shows that {found[0]} is a run of a machine that counts here")
         return found[0]
 

@@ -5,7 +5,7 @@ again. What another file says, whose import stands, stays as it is.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Final
 
@@ -181,12 +181,31 @@ class ImportUndoing:
         others = {(r.file_sha256, r.account) for r in self.bank.imports} - self.sources
         mine: list[BankLine] = []
         kept: list[BankLine] = []
+        released = self.bank.released_line_ids
         for account in sorted({account for _, account in self.sources}):
-            for line in self.bank.scan_account_lines(account):
+            months = self._list_months(account, repeated)
+            lines = (line for month in months for line in self.bank.read_month(account, month).values())
+            for line in (line for line in lines if line.line_id not in released):
                 said_by = {(sha, account) for sha in (line.file_sha256, *repeated.get(line.line_id, ()))}
                 if not self.sources.isdisjoint(said_by):
                     (kept if not others.isdisjoint(said_by) else mine).append(line)
         return mine, kept
+
+    def _list_months(self, account: str, repeated: Mapping[str, Collection[str]]) -> list[str]:
+        """The months of an account with lines that these files say: of their days, or said before by another file."""
+        files = {sha for sha, of in self.sources if of == account}
+        spans = [
+            (r.first_date[:7], r.last_date[:7] or "9")
+            for r in self.bank.all_imports
+            if r.account == account and r.file_sha256 in files
+        ]
+        known = [month for month, _ in self.bank.list_month_files(account)]
+        months = {month for month in known if any(first <= month <= last for first, last in spans)}
+        for month in months:  # most are there: then no others are looked through
+            self.bank.read_month(account, month)
+        again = (self.bank.find_line(line_id) for line_id, said_by in repeated.items() if not files.isdisjoint(said_by))
+        months |= {line.posted_date.isoformat()[:7] for of, line in filter(None, again) if of == account}
+        return [month for month in known if month in months]
 
     def _find_replaced(self) -> dict[str, list[BankLine]]:
         """Line → those that are set aside as it counts instead: doublets, and amounts that the bank revised."""
