@@ -6,6 +6,7 @@ Each month lies beside the ids that git has for what it follows from, so one tha
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from typing import Final, TypeVar
 
 import msgspec
@@ -31,5 +32,6 @@ def make_months_once(
     past = {month: each for month, each in found.items() if each[0] and month != max(found)}
     if any(each is not kept.get(month) for month, each in past.items()):
         # Of an older commit, which a rehearsal reads, others are not among them.
-        sealed.write(f"{name}{_KIND}", msgspec.msgpack.encode(kept | past))
+        with suppress(ValueError):  # a text that was read need not be one that can be written
+            sealed.write(f"{name}{_KIND}", msgspec.msgpack.encode(kept | past))
     return {month: each for month, (_, each) in found.items()}

@@ -7,6 +7,7 @@ what is new. Corrections lie in other months than what they correct: a month is 
 
 from __future__ import annotations
 
+import hashlib
 import threading
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence, Set
@@ -44,6 +45,11 @@ class KnownMonth(Struct, frozen=True):
     corrected: Mapping[str, Sequence[Entry]]
     correcting: Set[str]
     standing: GroupedItems[Entry]
+
+    def list_versions(self) -> list[str]:
+        """Texts that are others where something else counts in it: its blob, and a digest of corrections."""
+        corrections = repr((sorted(self.corrected.items()), sorted(self.correcting)))
+        return [self.blob, hashlib.sha256(corrections.encode("utf-8", "surrogatepass")).hexdigest()]
 
 
 def _begin_month(read: Mapping[str, Entry]) -> KnownMonth:
@@ -98,6 +104,11 @@ class StandingBooks(Struct, frozen=True):
     def parts(self) -> list[GroupedItems[Entry]]:
         """What counts, month by month."""
         return [month.standing for month in self.months.values()]
+
+    @property
+    def versions(self) -> dict[str, list[str]]:
+        """Month (``YYYY-MM``) → all that decides what counts in it."""
+        return {f"{year:04d}-{number:02d}": month.list_versions() for (year, number), month in self.months.items()}
 
     def list_parts_until(self, day: date) -> list[GroupedItems[Entry]]:
         """The same up to a day's month."""

@@ -5,13 +5,14 @@ They are in one part, or, where they are kept from commit to commit, in one for 
 
 from __future__ import annotations
 
+import hashlib
 import re
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from datetime import date
 from decimal import Decimal
 from functools import cached_property, lru_cache
 from itertools import chain
-from typing import Final, Literal, NamedTuple
+from typing import Final, Literal, NamedTuple, TypeVar
 
 from cleared.base.clock import check_deadline
 from cleared.books.ledger.bank_lines import normalise_description
@@ -19,10 +20,16 @@ from cleared.books.ledger.booked_lines import DECIDED, BookedLine, book_line, cl
 from cleared.books.ledger.entry import Entry
 from cleared.books.ledger.grouped_items import GroupedItems
 from cleared.books.ledger.standing_entries import list_of_size
+from cleared.workspace.sealed_files import SealedFiles
+from cleared.workspace.sealed_months import make_months_once
 
+R = TypeVar("R")
 Direction = Literal["in", "out"]
 LinePart = GroupedItems[Entry]
 _DECIDED: Final = ("status", DECIDED.__contains__)
+_KIND: Final = "-recalled"
+_SPARE_FILES: Final = 64
+"""Answers to other questions that stay: about as many payees are asked about in turns."""
 _LETTERS: Final = re.compile(r"[A-Za-z]+")
 
 
@@ -34,13 +41,22 @@ class GroupKey(NamedTuple):
     money: Direction
 
 
+class KeptMonths(NamedTuple):
+    """Where answers of months that are over are kept. ``versions``: of each part its month, with all that decides what
+    counts in it."""
+
+    sealed: SealedFiles
+    versions: Mapping[str, Sequence[str]]
+
+
 class AllBookedLines:
     """``parts``: what counts, in the journal's order; ``banks``: the accounts of banks. A line is made of an entry when
-    it is asked for: of books with many nearly none are."""
+    it is asked for: of books with many nearly none are. ``kept``: for a process that asks but once."""
 
-    def __init__(self, parts: Sequence[LinePart], banks: Collection[int]) -> None:
+    def __init__(self, parts: Sequence[LinePart], banks: Collection[int], kept: KeptMonths | None = None) -> None:
         self.parts = parts
         self.banks = frozenset(banks)
+        self._kept = kept
 
     @classmethod
     def join(cls, standing: Iterable[Entry], banks: Collection[int]) -> AllBookedLines:
@@ -56,15 +72,33 @@ class AllBookedLines:
         sized = chain.from_iterable(list_of_size(part, abs(amount)) for part in near)
         return (line for line in _book_lines(sized, self.banks) if line.amount == amount)
 
-    def list_decided(self, key: GroupKey) -> list[BookedLine]:
-        """The lines of a payee and direction that persons decided."""
-        return [*chain.from_iterable(part.recall(_list_decided, self.banks, key) for part in self.parts)]
+    def list_decided(self, key: GroupKey, most: int) -> list[BookedLine]:
+        """The lines of a payee and direction that persons decided, oldest first: at least so many of the newest, where
+        there are."""
+        found: list[BookedLine] = []
+        for part in reversed(self.parts):
+            if len(found) < most:
+                found[:0] = part.recall(_list_decided, self.banks, key)
+        return found
+
+    def recall(self, kind: type[R], make: Callable[..., R], *args: Hashable) -> list[R]:
+        """What ``make`` finds in each part for the accounts of banks and ``args``, whose texts tell them apart."""
+        if self._kept is None:
+            return [part.recall(make, self.banks, *args) for part in self.parts]
+        sealed, versions = self._kept
+        parts = dict(zip(versions, self.parts, strict=True))
+        told = repr((make.__module__, make.__qualname__, sorted(self.banks), args))
+        name = f"{hashlib.sha256(told.encode('utf-8', 'surrogatepass')).hexdigest()[:40]}{_KIND}"
+        found = make_months_once(
+            sealed, name, kind, versions, lambda month: parts[month].recall(make, self.banks, *args)
+        )
+        sealed.remove_others([f"{name}.past"], (f"{_KIND}.past",), _SPARE_FILES)
+        return list(found.values())
 
     @cached_property
     def decided_keys(self) -> Mapping[GroupKey, None]:
         """The payees and directions of all lines that persons decided."""
-        by = _find_decided_key(self.banks)
-        return dict.fromkeys(chain.from_iterable(part.group(by, _DECIDED) for part in self.parts))
+        return dict.fromkeys(chain.from_iterable(self.recall(list[GroupKey], _list_decided_keys)))
 
     @cached_property
     def decided_payees(self) -> frozenset[str]:
@@ -72,7 +106,11 @@ class AllBookedLines:
 
     def find_decided_payees(self, word: str) -> set[str]:
         """The payees of lines that persons decided which have this word."""
-        return set().union(*(part.recall(_index_words, self.banks).get(word, ()) for part in self.parts))
+        return set().union(*(words.get(word, ()) for words in self._payees_of_words))
+
+    @cached_property
+    def _payees_of_words(self) -> list[dict[str, set[str]]]:
+        return self.recall(dict[str, set[str]], _index_words)
 
 
 def list_parts_between(parts: Iterable[LinePart], first: date, last: date) -> list[LinePart]:
@@ -91,6 +129,10 @@ def iter_lines_with(part: LinePart, banks: frozenset[int], words: str) -> Iterat
 
 def _book_lines(standing: Iterable[Entry], banks: Collection[int]) -> Iterator[BookedLine]:
     return (line for each in standing if (line := book_line(each, banks)) is not None)
+
+
+def _list_decided_keys(part: LinePart, banks: frozenset[int]) -> list[GroupKey]:
+    return list(part.group(_find_decided_key(banks), _DECIDED))
 
 
 def _list_decided(part: LinePart, banks: frozenset[int], key: GroupKey) -> list[BookedLine]:
@@ -120,7 +162,7 @@ def _list_letters(text: str) -> Iterator[frozenset[str]]:
     yield frozenset(words)
 
 
-def _index_words(part: LinePart, banks: frozenset[int]) -> Mapping[str, set[str]]:
+def _index_words(part: LinePart, banks: frozenset[int]) -> dict[str, set[str]]:
     """Word → the decided payees that have it."""
     index: dict[str, set[str]] = {}
     for key in part.group(_find_decided_key(banks), _DECIDED):

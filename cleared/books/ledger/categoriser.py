@@ -152,7 +152,7 @@ class Categoriser:
         """The newest decisions about a payee; those that split another amount say nothing."""
         return [
             line
-            for line in self._lines.list_decided(GroupKey(payee, direction))[-_REMEMBERED:]
+            for line in self._lines.list_decided(GroupKey(payee, direction), _REMEMBERED)[-_REMEMBERED:]
             if (not reference or line.reference != reference) and (len(line.lines) == 1 or line.amount == amount)
         ]
 

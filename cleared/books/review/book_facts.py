@@ -20,7 +20,7 @@ from cleared.base import money
 from cleared.books.card_kinds import ENTRY, LINE, TRANSFER
 from cleared.books.entry_cards import find_asked
 from cleared.books.index.standing_books import StandingBooks, read_standing_books
-from cleared.books.ledger.all_booked_lines import AllBookedLines, GroupKey, list_parts_between
+from cleared.books.ledger.all_booked_lines import AllBookedLines, GroupKey, KeptMonths, list_parts_between
 from cleared.books.ledger.bank_lines import LINE_ID_PREFIX, BankLine, normalise_description
 from cleared.books.ledger.booked_lines import OpenLine, clean_payee
 from cleared.books.ledger.categoriser import Categoriser, Suggestion
@@ -39,7 +39,10 @@ from cleared.changes.decisions.attested_decisions import list_decided_records
 from cleared.changes.host import Host
 from cleared.changes.record_sources import CommittedSource
 from cleared.git import Snapshot
+from cleared.workspace.sealed_files import SealedFiles, digest_sources
 
+_SOURCES: Final = ("base", "books/index", "books/ledger", "books/teaching", "workspace")
+"""The folders of the program that decide what is found in a month."""
 _WORD: Final = re.compile(r"[^\W\d_]{2,}")
 _NAMING: Final = ("counterparty", "description")
 """The fields that say who it is."""
@@ -61,6 +64,8 @@ class BookFacts:
     """Texts of what left and what arrived, where somebody said that it was no transfer."""
     find_attested: Callable[[Collection[str]], Collection[str]]
     """Which of some records a person has decided about, as attested here."""
+    kept: KeptMonths | None = None
+    """Where a process that ends with its answer keeps what it found in months that are over."""
     _reading: threading.RLock = field(default_factory=threading.RLock)
     """The bank's lines are read by one thread at a time."""
     _months_read: set[str] = field(default_factory=set)
@@ -179,7 +184,7 @@ class BookFacts:
     @cached_property
     def lines(self) -> AllBookedLines:
         """How bank lines are booked."""
-        return AllBookedLines(self.standing.parts, self.banks.values())
+        return AllBookedLines(self.standing.parts, self.banks.values(), self.kept)
 
     @cached_property
     def categoriser(self) -> Categoriser:
@@ -335,11 +340,14 @@ def read_book_facts(host: Host, snapshot: Snapshot, every_card: KnownCards) -> B
     """What the books of a commit say of its cards. ``every_card``: settled ones, too."""
     books, bank = open_books(host.layout, CommittedSource(snapshot))
     banks = dict(ledger_accounts(host.config))
+    standing = read_standing_books(host.layout, snapshot, host.decimal_places)
+    sealed = SealedFiles(host.layout.state_dir, partial(digest_sources, *_SOURCES))
     return BookFacts(
-        read_standing_books(host.layout, snapshot, host.decimal_places),
+        standing,
         books.chart,
         banks,
         bank,
         refused_transfers(every_card.list_kind(TRANSFER.name)),
         partial(list_decided_records, host, snapshot),
+        None if host.reads_again else KeptMonths(sealed, standing.versions),
     )

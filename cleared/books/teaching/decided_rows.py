@@ -110,7 +110,7 @@ class DecidedHistory:
     def find_group(self, key: GroupKey) -> list[BookedLine]:
         """The newest decisions of a group, oldest first, without exceptions."""
         if key not in self._groups:
-            decided = sorted(self.lines.list_decided(key), key=lambda line: line.day)[-_REMEMBERED:]
+            decided = sorted(self.lines.list_decided(key, _REMEMBERED), key=lambda line: line.day)[-_REMEMBERED:]
             self._groups[key] = leave_out_answered(decided, self._answers.get(key, {}))
         return self._groups[key]
 
@@ -164,12 +164,11 @@ class DecidedHistory:
 
     def _compare_past(self, row: VendorRow) -> Counter[str]:
         """How many lines that a row fits stand how to it."""
-        return sum((part.recall(_count_fitting, self.lines.banks, row) for part in self.lines.parts), Counter())
+        return sum(map(Counter, self.lines.recall(dict[str, int], _count_fitting, row)), Counter())
 
     def _find_other_payee(self, words: str, payee: str) -> str:
         """The first other payee in whose texts the words stand; empty where there is none."""
-        found = (part.recall(_find_other_payee, self.lines.banks, words, payee) for part in self.lines.parts)
-        return min(filter(None, found), default="")
+        return min(filter(None, self.lines.recall(str, _find_other_payee, words, payee)), default="")
 
     def _make_rows(self, key: GroupKey, parts: Sequence[_Part]) -> list[LearnedRow]:
         rows = []
@@ -213,7 +212,7 @@ def _iter_fitting(part: LinePart, banks: frozenset[int], row: VendorRow) -> Iter
     return (line for line in iter_lines_with(part, banks, row.words) if row.fits(line.text, line.amount, line.bank))
 
 
-def _count_fitting(part: LinePart, banks: frozenset[int], row: VendorRow) -> Counter[str]:
+def _count_fitting(part: LinePart, banks: frozenset[int], row: VendorRow) -> dict[str, int]:
     return Counter(_compare(line, row) for line in _iter_fitting(part, banks, row))
 
 
