@@ -16,9 +16,10 @@ from cleared.base import money
 from cleared.base.file_source import FileSource
 from cleared.base.money import currency_exponent
 from cleared.books.importing.drop_folder import ImportSession
-from cleared.books.ledger.book_paths import BookPaths, locate_books
+from cleared.books.index.past_lines import read_imports_once
+from cleared.books.ledger.book_paths import locate_books
 from cleared.books.ledger.entry import Bounds, Entry
-from cleared.books.ledger.import_records import ImportRecord, describe_imports
+from cleared.books.ledger.import_records import describe_imports
 from cleared.books.ledger.staged_bank_lines import BankBook
 from cleared.books.ledger.staged_journal import Books
 from cleared.domains.domain import ImportedFile
@@ -73,7 +74,7 @@ def open_books(layout: Layout, source: FileSource) -> tuple[Books, BankBook]:
     """The books and the bank lines in a source."""
     paths = locate_books(layout)
     links = partial(_list_links, layout.state_dir)
-    imports = partial(_read_imports, layout.state_dir)
+    imports = partial(read_imports_once, layout.state_dir)
     return Books(source, paths, journal_bounds(layout.config), links), BankBook(source, paths, imports)
 
 
@@ -81,12 +82,6 @@ def _list_links(state_dir: Path, books: Books) -> Iterable[LinkedEntry]:
     from cleared.books.index.entry_links import iter_linked_entries
 
     return iter_linked_entries(state_dir, books)
-
-
-def _read_imports(state_dir: Path, source: FileSource, paths: BookPaths) -> list[ImportRecord]:
-    from cleared.books.index.past_lines import read_imports_once
-
-    return read_imports_once(state_dir, source, paths)
 
 
 def journal_bounds(config: Config) -> Bounds:
@@ -103,7 +98,7 @@ def ledger_accounts(config: Config) -> dict[str, int]:
 
 def read_imported_files(source: FileSource, layout: Layout) -> list[ImportedFile]:
     """The bank files that were imported, oldest first. Raises ``WorkspaceError`` where their records are damaged."""
-    records = _read_imports(layout.state_dir, source, locate_books(layout))
+    records = read_imports_once(layout.state_dir, source, locate_books(layout))
     return [
         ImportedFile(record.name, record.file_sha256, record.run, description)
         for record, description in zip(records, describe_imports(records), strict=True)

@@ -25,8 +25,7 @@ from cleared.changes.attestation import SUM, digest_data
 from cleared.changes.attestation_lines import Attestation, list_shards, name_shard, split_lines
 from cleared.changes.line_worth import COUNTING, LineWorth
 from cleared.git import Snapshot
-from cleared.workspace.sealed_files import SealedFiles, program_version
-from cleared.workspace.sealed_months import make_months_once
+from cleared.workspace.sealed_files import SealedFiles, make_months_once, program_version
 
 ACCEPTS: Final = "accepts"
 _NAME: Final = "attested"

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from shlex import quote
@@ -181,7 +181,12 @@ class _Scan:
         self._root = root
         self._ignore = ignore
         self._tracked = tracked
-        self._folders = _list_folders(tracked)
+        self._folders = set[str]()
+        """Those in which files lie, and in which these do."""
+        for folder in {path.rpartition("/")[0] for path in tracked}:
+            while folder and folder not in self._folders:
+                self._folders.add(folder)
+                folder = folder.rpartition("/")[0]
         self.modes: dict[str, int] = {}
         self.others: list[str] = []
         self.unreadable: list[str] = []
@@ -229,16 +234,6 @@ class _Scan:
         self.modes[path] = mode
         if path not in self._tracked and not self._ignore(path):
             self.others.append(path)
-
-
-def _list_folders(paths: Iterable[str]) -> set[str]:
-    """The folders in which files lie, and those in which these do."""
-    folders = set[str]()
-    for folder in {path.rpartition("/")[0] for path in paths}:
-        while folder and folder not in folders:
-            folders.add(folder)
-            folder = folder.rpartition("/")[0]
-    return folders
 
 
 def _compare_file(

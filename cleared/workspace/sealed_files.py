@@ -13,9 +13,12 @@ import hmac
 import os
 import stat
 import sys
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
-from typing import Final
+from typing import Final, TypeVar
+
+import msgspec
 
 from cleared.base.errors import WorkspaceError
 from cleared.base.safe_files import READ_FLAGS, write_atomic
@@ -27,7 +30,10 @@ KEY: Final = "index-key"
 _MAX_BYTES: Final = 1 << 30
 _KEY_BYTES: Final = 32
 _CODE_BYTES: Final = 32
+_PAST: Final = ".past"
+"""What the names of files of past months end in."""
 _PACKAGE: Final = Path(__file__).parent.parent
+_T = TypeVar("_T")
 
 
 class SealedFiles:
@@ -119,6 +125,27 @@ class SealedFiles:
         except (OSError, RuntimeError):  # a link to itself
             return None
         return key if len(key) == _KEY_BYTES and not is_open else None
+
+
+def make_months_once(
+    sealed: SealedFiles, name: str, kind: type[_T], versions: Mapping[str, Sequence[str]], make: Callable[[str], _T]
+) -> dict[str, _T]:
+    """What ``make`` makes of each month, the oldest first; of all but the newest it is kept under this name.
+    ``versions``: month → all that this follows from, such as the ids of its files in git; of a month that has none, it
+    is not kept."""
+    data = sealed.read(f"{name}{_PAST}") if len(versions) > 1 else None
+    kept = msgspec.msgpack.decode(data, type=dict[str, tuple[list[str], kind]]) if data is not None else {}  # type: ignore[valid-type]
+    found: dict[str, tuple[list[str], _T]] = {}
+    for month in sorted(versions):
+        known = kept.get(month)
+        is_known = known is not None and versions[month] and known[0] == versions[month]
+        found[month] = known if known is not None and is_known else ([*versions[month]], make(month))
+    past = {month: each for month, each in found.items() if each[0] and month != max(found)}
+    if any(each is not kept.get(month) for month, each in past.items()):
+        # Of an older commit, which a rehearsal reads, others are not among them.
+        with suppress(ValueError):  # a text that was read need not be one that can be written
+            sealed.write(f"{name}{_PAST}", msgspec.msgpack.encode(kept | past))
+    return {month: each for month, (_, each) in found.items()}
 
 
 @functools.cache

@@ -37,7 +37,7 @@ from cleared.books.ledger.entry import ZERO, parse_entry_id
 from cleared.books.ledger.import_records import ImportRecord, parse_imports
 from cleared.books.ledger.staged_bank_lines import RELEASED, BankBook
 from cleared.changes.record_sources import CommittedSource
-from cleared.workspace.sealed_months import make_months_once
+from cleared.workspace.sealed_files import make_months_once
 
 _MARK: Final = "Q"
 T = TypeVar("T")

@@ -20,8 +20,7 @@ from cleared.books.ledger.booked_lines import DECIDED, BookedLine, book_line, cl
 from cleared.books.ledger.entry import Entry
 from cleared.books.ledger.grouped_items import GroupedItems
 from cleared.books.ledger.standing_entries import list_of_size
-from cleared.workspace.sealed_files import SealedFiles
-from cleared.workspace.sealed_months import make_months_once
+from cleared.workspace.sealed_files import SealedFiles, make_months_once
 
 R = TypeVar("R")
 Direction = Literal["in", "out"]
