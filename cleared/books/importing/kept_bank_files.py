@@ -44,9 +44,10 @@ def find_altered_bank_files(layout: Layout, snapshot: Snapshot, since: Snapshot 
     except WorkspaceError as error:
         yield Violation("format", error.message, error.remedy or "Restore the file.", error.place)
         return
-    paths: Iterable[str] = snapshot.list_entries(layout.processed_dir)
     if since is not None and before is not None and before[1] <= digests:  # what was imported then is known to be now
         paths = _list_new_files(layout, snapshot, since, names - before[0])
+    else:
+        paths = list(snapshot.list_entries(layout.processed_dir))
     contents = snapshot.read_files(layout.processed_dir) if since is None else {}
     for path in paths:
         name = path.removeprefix(f"{layout.processed_dir}/")
@@ -75,6 +76,8 @@ def _read_imported(layout: Layout, snapshot: Snapshot) -> tuple[set[str], set[st
 def _list_new_files(layout: Layout, snapshot: Snapshot, since: Snapshot, new_names: Collection[str]) -> list[str]:
     """The kept files that a commit has otherwise than ``since``, and those that may have one of the names."""
     changed = snapshot.list_changes(since, layout.processed_dir)
+    if not new_names:
+        return [path for path, (_, now) in changed.items() if now]
     begins = tuple(name.rpartition("/")[2].partition(".")[0] for name in new_names)
     return [
         path

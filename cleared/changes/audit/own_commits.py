@@ -9,7 +9,7 @@ merge, a rebase, a commit by a reviewer or about approvals, an answer for anothe
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from itertools import pairwise
 from typing import Final
 
@@ -67,7 +67,7 @@ def can_be_judged_apart(host: Host, repo: Repository, snapshot: Snapshot, worth:
     if commits is None or any(KEY in commit.trailers for commit in commits):
         return False
     states = [Snapshot(repo, commit) for commit in (*(each.id for each in commits), since)]
-    if len({state.find_entry(host.layout.approvals_dir) for state in states}) > 1:
+    if not _have_same_approvals(host, states):
         return False
     if not all(_only_attests_more(before, after) for after, before in pairwise(states)):
         return False
@@ -85,6 +85,17 @@ def can_be_judged_apart(host: Host, repo: Repository, snapshot: Snapshot, worth:
         if any(mark_line(line) in month.marks for month in known):
             return False
     return True
+
+
+def keeps_approvals(host: Host, repo: Repository, snapshot: Snapshot, since: str) -> bool:
+    """Whether the commits after ``since`` are a straight line up to that of ``snapshot``, and none changes approvals."""
+    commits = read_recent_commits(repo, str(snapshot.commit), since, _MOST)
+    states = [Snapshot(repo, commit) for commit in (*(each.id for each in commits or ()), since)]
+    return commits is not None and _have_same_approvals(host, states)
+
+
+def _have_same_approvals(host: Host, states: Iterable[Snapshot]) -> bool:
+    return len({state.find_entry(host.layout.approvals_dir) for state in states}) == 1
 
 
 def _list_answered(commit: RecentCommit) -> list[str]:

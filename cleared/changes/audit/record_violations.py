@@ -18,7 +18,7 @@ from typing import Any, Final
 
 from cleared.base.errors import Place, WorkspaceError
 from cleared.changes import attestation
-from cleared.changes.audit.own_commits import can_be_judged_apart, is_carried_on
+from cleared.changes.audit.own_commits import can_be_judged_apart, is_carried_on, keeps_approvals
 from cleared.changes.audit.provenance import find_lost_records, find_unknown_origins
 from cleared.changes.decisions.signatures import had_reviewers
 from cleared.changes.host import Host
@@ -212,7 +212,8 @@ def _find_judged(host: Host, repo: Repository, snapshot: Snapshot) -> str | None
 def _remember_judged(host: Host, repo: Repository, snapshot: Snapshot, since: str | None) -> None:
     """Keep that the history is right; not where there were reviewers, as each decision is judged by the rules then.
     ``since``: the commit up to which it was known to be."""
-    if not had_reviewers(host, repo, since):
+    is_kept = since is not None and keeps_approvals(host, repo, snapshot, since)
+    if is_kept or not had_reviewers(host, repo, since):
         digest = _digest_values(_list_surroundings(host, repo, snapshot))
         files = SealedFiles(host.layout.state_dir, program_version())
         files.write(_JUDGED, digest + f" {snapshot.commit}".encode("ascii"))
