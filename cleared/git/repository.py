@@ -20,6 +20,7 @@ from cleared.git.repository_location import locate_repository
 #: What git leaves in the git directory while it waits for the user to finish something: the git command that began it.
 _UNFINISHED: Final = {
     "rebase-merge": "rebase",
+    "rebase-apply/applying": "am",
     "rebase-apply": "rebase",
     "MERGE_HEAD": "merge",
     "CHERRY_PICK_HEAD": "cherry-pick",

@@ -241,3 +241,16 @@ def test_how_an_import_is_done_again_is_what_can_be_done(ws: Workspace, keep: st
     subprocess.run(way.partition(" && ")[0], shell=True, cwd=ws.root, check=True)
     assert way.endswith(" && cleared agent run ingest")
     assert ws.run("ingest")["result"]["imported"] == 1 and ws("check").code == 0
+
+
+def test_what_waits_under_the_name_of_a_file_is_not_overwritten_by_doing_it_again(ws: Workspace) -> None:
+    """Fault: a bank calls each month's file the same, and what was said to be done lost the one that waited."""
+    ws.config("import.keep=git")
+    ws.drop("bank.csv", chase(("01/03/2025", "NAILS", "-4.00")))
+    run = ws.run("ingest")["run_id"]
+    (ws.root / "import/processed/bank.csv").unlink()
+    ws.drop("bank.csv", chase(("02/03/2025", "SCREWS", "-5.00")))
+    [way] = revert(ws, run, "--yes")["again"]
+    subprocess.run(way.partition(" && ")[0], shell=True, cwd=ws.root, check=True)
+    assert ws.run("ingest")["result"]["imported"] == 2
+    assert {e["description"] for e in ws.entries() if e["status"] != "voided"} >= {"NAILS", "SCREWS"}

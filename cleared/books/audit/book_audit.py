@@ -22,12 +22,14 @@ from cleared.base.file_source import FileSource
 from cleared.books.importing.kept_bank_files import find_altered_bank_files
 from cleared.books.index.entry_lookup import EntryLookup
 from cleared.books.index.journal_index import open_index
+from cleared.books.index.past_lines import PastLines
 from cleared.books.ledger.book_paths import locate_books, select_months
 from cleared.books.ledger.chart import Account, parse_chart
 from cleared.books.ledger.checks import check_against_commit
 from cleared.books.ledger.entry import HEADER, entry_of_leg
 from cleared.books.ledger.receipts import find_stray_links, parse_receipts
 from cleared.books.staged_books import journal_bounds, open_books
+from cleared.changes.record_sources import CommittedSource
 from cleared.domains.record_audit import NamedRow, RecordAudit, RowKind, SharedFile, Violation
 from cleared.git import Snapshot, history
 from cleared.workspace.location import Layout
@@ -69,8 +71,17 @@ class BookAudit(RecordAudit):
             find_lost_receipts(self.layout, commit),
             find_stray_receipts(self.layout, commit),
             find_altered_bank_files(self.layout, commit, since),
+            self._find_damage(CommittedSource(commit)),
             find_unasked(self.layout, commit),
         )
+
+    def _find_damage(self, source: FileSource) -> Iterator[Violation]:
+        """What cannot be read of the files that only runs read."""
+        bank = open_books(self.layout, source)[1]
+        try:
+            PastLines(bank, self.layout.state_dir).list_later_ids()
+        except WorkspaceError as error:
+            yield Violation("format", error.message, error.remedy or "Restore the file.", error.place)
 
     def list_effects(self, before: FileSource, after: FileSource, files: Collection[str]) -> list[Effect]:
         months = [month for month in map(self.paths.find_month, files) if month is not None]

@@ -3,7 +3,9 @@ have decided about."""
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
+from itertools import count
 from pathlib import Path
 from shlex import quote
 
@@ -45,18 +47,27 @@ def _list_ways_again(case: RevertCase) -> Iterator[str]:
     elsewhere."""
     layout = case.decision_context.host.layout
     names = {r.file_sha256: r.name for r in books_of(case.context).bank.all_imports if r.run == case.run.run}
-    here = find_kept_files(layout, names)
+    here, chosen = find_kept_files(layout, names), set[str]()
     paths = (path for path in case.commit.files or () if path.startswith(f"{layout.processed_dir}/"))
     committed = {digest_file(case.after.read_file(path) or b""): path for path in paths}
     for digest, name in names.items():
-        place = quote(f"{layout.import_dir}/{Path(name).name}")
         if digest in here:
             yield f"cleared import {quote(here[digest])}"
         elif digest in committed:
             shown = quote(f"{case.commit.short}:{committed[digest]}")
-            yield f"git show {shown} > {place} && cleared agent run {case.run.agent}"
+            place = _choose_free_name(layout.root / layout.import_dir, Path(name), chosen)
+            yield f"git show {shown} > {quote(f'{layout.import_dir}/{place}')} && cleared agent run {case.run.agent}"
         else:
             yield f"put {name} into {layout.import_dir}/ once more; no copy of it is kept here"
+
+
+def _choose_free_name(folder: Path, name: Path, chosen: set[str]) -> str:
+    """Under which name a file can be put into a folder: what waits there under its own is not to be lost. ``chosen``:
+    those of the others."""
+    names = (name.name if n == 1 else f"{name.stem}-{n}{name.suffix}" for n in count(1))
+    free = next(each for each in names if each not in chosen and not os.path.lexists(folder / each))
+    chosen.add(free)
+    return free
 
 
 def _void_entries(case: RevertCase) -> None:

@@ -60,6 +60,7 @@ DUPLICATE_OPTIONAL: Final = ("bank_id",)
 """The last column, which files of earlier versions may not have. It has the bank's id of a row whose line came without
 it, from a file of another format."""
 LINE_ID_PREFIX: Final = "f1:"
+_BLANK_LINES: Final = (b"\n\n", b"\n\r\n")
 Pairs = tuple[tuple[str, Decimal], ...]
 """(leg id, amount) of each leg that was ever matched to a bank line."""
 _COUNTS: Final = re.compile(r" \((f1:[0-9a-f]{24})\)\Z")
@@ -299,7 +300,8 @@ def append_rows(
     """
     head = format_record((*header, *optional)).encode()
     parts = [head if data is None else data]
-    if data is not None and not (data.startswith(head) and data.endswith(b"\n")):
+    is_whole = data is None or (data.startswith(head) and data.endswith(b"\n") and not data.endswith(_BLANK_LINES))
+    if data is not None and not is_whole:
         parts = [head, *(format_record(row).encode() for _, row in read_rows(data, file, header, optional))]
     waiting = iter(rows)
     while some := "".join(islice(waiting, _ROWS_AT_ONCE)):

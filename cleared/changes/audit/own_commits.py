@@ -88,7 +88,7 @@ def can_be_judged_apart(host: Host, repo: Repository, snapshot: Snapshot, worth:
 
 
 def keeps_approvals(host: Host, repo: Repository, snapshot: Snapshot, since: str) -> bool:
-    """Whether the commits after ``since`` are a straight line up to that of ``snapshot``, and none changes approvals."""
+    """Whether those after ``since`` are a straight line up to that of ``snapshot``, and none changes approvals."""
     commits = read_recent_commits(repo, str(snapshot.commit), since, _MOST)
     states = [Snapshot(repo, commit) for commit in (*(each.id for each in commits or ()), since)]
     return commits is not None and _have_same_approvals(host, states)

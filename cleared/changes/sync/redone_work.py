@@ -37,7 +37,7 @@ from cleared.changes.session import make_context, new_run_id
 from cleared.changes.sync.left_out_files import find_free_name, list_files_aside
 from cleared.changes.sync.redone_approvals import RedoneApprovals, can_be_left_out, is_approval, is_same_proposal
 from cleared.changes.sync.redone_tasks import join_task_file, list_added_tasks
-from cleared.changes.sync.unpushed_work import Cancelled, Step
+from cleared.changes.sync.unpushed_work import Cancelled, Step, is_answer_wanted
 from cleared.domains.installed_domains import load_domains
 from cleared.domains.renamed_records import WORDS, RenamedRecords, WorkConflict, group_renames
 from cleared.git import CommitHeader, Repository, Snapshot
@@ -168,9 +168,10 @@ class WorkRedoing:
         if step.commit in self.cancelled.reasons:  # not before: what it added is left out by its name
             raise WorkConflict(self.cancelled.reasons[step.commit])
         files = self._carry_files(step, left)
-        has_records = any(part.has_changes for part in context.parts.values())
+        has_effect = any(part.has_changes for part in context.parts.values())
+        has_effect |= is_answer_wanted(self._host, self.snapshot, step)
         is_approved = any(map(is_approval, left)) and not (context.cards.added or context.cards.resolved)
-        if not (has_records or files or (context.has_changes and not (self.renamed.is_repeated or is_approved))):
+        if not (has_effect or files or (context.has_changes and not (self.renamed.is_repeated or is_approved))):
             return None
         marks = [(key, self._rename_trailer(key, value)) for key, value in step.list_trailers()]
         new = {old: now for old, now in self.renamed.now.items() if old not in known}

@@ -12,11 +12,13 @@ from msgspec import Struct
 from cleared.base.errors import Place
 from cleared.changes.attestation import ORIGIN_TRAILERS, find_counting
 from cleared.changes.attestation_lines import Attestation, added_lines, has_line, parse_attestation
+from cleared.changes.attested_sums import AttestedSums
 from cleared.changes.audit.own_commits import attests_all
 from cleared.changes.change_digests import CARDS, DECISIONS, CommittedRows, Row
 from cleared.changes.decisions.decision_context import REVERTS
 from cleared.changes.decisions.signatures import ACCEPTS_TRAILER
 from cleared.changes.host import Host
+from cleared.changes.line_worth import LineWorth
 from cleared.domains.installed_domains import ManagedFiles
 from cleared.domains.renamed_records import WorkConflict
 from cleared.git import Repository, Snapshot, parse_parents
@@ -192,6 +194,14 @@ class _StepReader:
         if not attests_all(line, said, after.list_changes(before), before, after, rebased=True):
             why = f"{short} is not as it was made: somebody has changed what it holds"
             raise WorkConflict(why, place=place, remedy=BY_HAND)
+
+
+def is_answer_wanted(host: Host, there: Snapshot, step: Step) -> bool:
+    """Whether a person answers with a step for a commit that others have, and nobody there answers for it."""
+    if not step.accepts:
+        return False
+    answered = AttestedSums(LineWorth(host, there), host.layout.state_dir).read(there).list_standing()
+    return not {each.commit for each in answered}.issuperset(step.accepts.split("\n"))
 
 
 class Cancelled(Struct):

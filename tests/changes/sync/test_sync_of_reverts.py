@@ -191,3 +191,21 @@ def test_an_answer_that_was_taken_back_counts_no_more(two: Two) -> None:
     take_back(ws, "HEAD")
     with unchanged(ws):
         refused(ws("sync"), 3, f"cleared accept {first[:10]} --reason")
+
+
+def test_an_answer_for_a_commit_that_others_have_is_done_again(two: Two) -> None:
+    """Fault: it was dropped, as if others had answered, and the commit was named anew in each clone."""
+    ws, other = part(two)
+    for each in (ws, other, ws):
+        each.ok("sync")
+    ws.ok("journal", "add", "2025-02-05", "mine", "5020=7.00", "1010=-7.00")
+    ws.git("revert", "--no-edit", "HEAD")
+    for each in (ws, other):
+        each.ok("sync")
+    ws.ok("accept", "HEAD", "--reason", "meant so")
+    other.ok("journal", "add", "2025-02-06", "theirs", "5020=8.00", "1010=-8.00")
+    other.ok("sync")
+    assert "done again" in ws.ok("sync").out
+    other.ok("sync")
+    for each in (ws, other):
+        assert each("check").code == 0
