@@ -128,11 +128,15 @@ class AttestedSums:
         read = {month: each if each.is_own else read_month(month) for month, each in known.items()}
         return Attested(read, lambda month: self._sum_lines(month, split_month(month)))
 
-    def list_lines(self, snapshot: Snapshot, months: Collection[str], *, counting: bool) -> dict[str, Attestation]:
-        """Digest of a line → what it says, of those of some months that count, or of those that do not."""
+    def list_lines(
+        self, snapshot: Snapshot, months: Collection[str] | None, *, counting: bool
+    ) -> dict[str, Attestation]:
+        """Digest of a line → what it says, of those of some months (None: of all) that count, or of those that do
+        not: these may lie in the file of any month."""
         found = {}
         for month, blobs in _list_months(snapshot).items():
-            for line in (each for path in blobs if month in months for each in split_lines(_read(snapshot, path))):
+            paths = blobs if months is None or month in months else ()
+            for line in (each for path in paths for each in split_lines(_read(snapshot, path))):
                 said = self._worth.parse(line)
                 if said is not None and (self._find_counting(month, line) is not None) is counting:
                     found[self.name_line(line, said)] = said

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import random
 import shutil
 from pathlib import Path
@@ -9,11 +10,13 @@ from pathlib import Path
 import pytest
 from harness import Workspace
 
+from cleared.changes.attestation_lines import render_attestation
 from cleared.changes.attested_sums import Attested, AttestedSums, MonthLines
 from cleared.changes.host import Host
 from cleared.changes.line_worth import LineWorth
 from cleared.changes.workspace_opening import open_workspace
 from cleared.git import Snapshot
+from cleared.trust.keys import _key_of, new_secret
 
 
 @pytest.fixture
@@ -90,3 +93,35 @@ def test_what_others_sign_is_read_anew(posted: Workspace, read: list[str]) -> No
                 read.clear()
                 AttestedSums(worth, host.layout.state_dir).read(snapshot)
             assert read.count("logs/attestations-2025-02.jsonl") == times
+
+
+def accept_copy(ws: Workspace, line: str, month: int) -> dict[str, object]:
+    """Somebody puts a line into the file of a month, and a person answers for it: what is attested of that."""
+    path = f"logs/attestations-2025-{month:02d}.jsonl"
+    ws.put(path, line)
+    ws.ok("accept", ws.commit(path), "--reason", "a copy")
+    added = [each[1:] for each in ws.git("show", "HEAD", "--", "logs").splitlines() if each.startswith('+{"key')]
+    said: dict[str, object] = json.loads(added[-1])["says"].get("accepts", {})
+    return said
+
+
+def test_an_answer_covers_no_line_that_was_there_or_counts(posted: Workspace) -> None:
+    """Fault: the original of a line that was copied counted no more, and what it attests was refused."""
+    line = posted.read("logs/attestations-2025-02.jsonl").splitlines(keepends=True)[-1]
+    assert "covers" not in accept_copy(posted, line, 3)
+    assert posted("check").code == 0
+    stranger = render_attestation(json.loads(line)["says"], _key_of(new_secret())).decode()
+    assert "covers" in accept_copy(posted, stranger, 4)
+    assert "covers" not in accept_copy(posted, stranger, 5)
+    assert posted("check").code == 0
+
+
+@pytest.mark.parametrize("end", ["\r\n", "\r"])
+def test_other_ends_of_lines_lose_nothing(posted: Workspace, end: str) -> None:
+    path = "logs/attestations-2025-02.jsonl"
+    head = posted.head()
+    (posted.root / path).write_bytes(posted.read(path).replace("\n", end).encode())
+    posted.commit(path)
+    assert "has lost" not in posted("check").out
+    posted.git("reset", "-q", "--hard", head)
+    assert posted("check").code == 0

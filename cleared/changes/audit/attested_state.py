@@ -122,11 +122,13 @@ class AttestedState:
         before = [Snapshot(self._repo, parent) for parent in read_parents(self._repo, commit)]
         after = Snapshot(self._repo, commit)
         months = list_changed_months(after, *before)
-        had, has = (
-            set().union(*(self._sums.list_lines(each, months, counting=counting) for each in before))
-            for counting in (True, False)
-        )
-        covers = self._sums.list_lines(after, months, counting=False).keys() - has
+        had = set().union(*(self._sums.list_lines(each, months, counting=True) for each in before))
+        covers = {*self._sums.list_lines(after, months, counting=False)}
+        for each in before if covers else ():
+            covers -= self._sums.list_lines(each, None, counting=False).keys()
+        # A copy of a line that counts says nothing new, and what that one attests is there.
+        counting = [month.counting for month in self._sums.read(after).months.values()] if covers else []
+        covers = {line for line in covers if not any(line in each for each in counting)}
         # Not what somebody has put back since, such as by reverting the commit: what it attests is there, too.
         stands = (self._sums.list_lines(each, months, counting=True) for each in (after, self._snapshot))
         withdraws = had.difference(*stands)
@@ -138,8 +140,8 @@ class AttestedState:
         if len(parents) != 1:
             return False
         states = Snapshot(self._repo, parents[0]), Snapshot(self._repo, commit.id)
-        months = list_changed_months(*states)
-        before, after = (self._sums.list_lines(each, months, counting=False) for each in states)
+        after = self._sums.list_lines(states[1], list_changed_months(*states), counting=False)
+        before = self._sums.list_lines(states[0], None, counting=False) if after else {}
         new = [said for line, said in after.items() if line not in before]
         return bool(new) and total == sum(decode_sum(said.statement.get(SUM)) for said in new) & MASK
 

@@ -16,6 +16,7 @@ from cleared.base.file_source import find_whole
 from cleared.base.short_text import list_first
 from cleared.cards import queue_files
 from cleared.cards.card import Card
+from cleared.cards.card_events import CardEvents, read_events
 from cleared.changes.agent_log import list_logs
 from cleared.changes.attestation import ORIGIN_TRAILERS, load_approvals
 from cleared.changes.audit.attested_state import find_unattested_states
@@ -237,8 +238,8 @@ def _list_touched_cards(host: Host, before: Snapshot, after: Snapshot) -> list[s
             if not new.startswith(old) or not (old or b"\n").endswith(b"\n"):
                 return None
             try:
-                ids |= {str(json.loads(line)["id"]) for line in new[len(old) :].splitlines()}
-            except (ValueError, KeyError, TypeError, RecursionError):
+                ids |= {str(event["id"]) for event in read_events(path, new[len(old) :], CardEvents().add_event)}
+            except (WorkspaceError, KeyError):
                 return None
     return sorted(ids)
 
@@ -268,7 +269,7 @@ def check_settled_cards(
             Place(_find_settling_file(host, snapshot, card)),
             card.record_id,
         )
-        for card in unattested
+        for card in sorted(unattested, key=lambda card: card.id)
         if (card.id, card.resolved_by, card.resolution) not in signed
     ]
 
@@ -309,7 +310,7 @@ def find_double_decisions(host: Host, snapshot: Snapshot, ids: Collection[str] |
         elif kind == "resolve" and (card not in ticketed or "signature" in event):
             answers.setdefault(card, {})[str(event.get("resolution"))] = None
     violations = []
-    for card in {**answers, **runs}:
+    for card in sorted({**answers, **runs}):
         resolutions, resumed = list(answers.get(card, ())), list(runs.get(card, ()))
         what = []
         if len(resolutions) > 1:
