@@ -25,9 +25,10 @@ _REVERT_COLLISION: Final = (
 def list_unfinished(repo: Repository, layout: Layout) -> list[WorkspaceError]:
     """What git waits for the user to finish: an error for each file that only runs and decisions may change and that it
     could not join, else one for the whole; empty where it waits for nothing."""
-    command, managed = repo.find_unfinished(), ManagedFiles(layout)
+    command = repo.find_unfinished()
     if command is None:
         return []
+    managed = ManagedFiles(layout)
     message, remedy = _REVERT_COLLISION if command == "revert" else _COLLISION
     paths = filter(managed.has_path, history.list_unmerged_paths(repo.root))
     collisions = [WorkspaceError(message, place=Place(path), remedy=remedy.format(command)) for path in paths]

@@ -22,12 +22,7 @@ from cleared.base import money
 from cleared.base.json_values import to_json
 from cleared.books.index.journal_index import EntryFilter, JournalIndex, open_index
 from cleared.books.index.past_lines import PastLines
-from cleared.books.ledger.account_facts import (
-    AccountFacts,
-    add_reconciled,
-    find_completeness,
-    read_account_facts,
-)
+from cleared.books.ledger.account_facts import AccountFacts, add_reconciled, find_completeness, read_account_facts
 from cleared.books.ledger.agreed_balances import AGREED, AgreedBalance
 from cleared.books.ledger.book_paths import begin_month, locate_books
 from cleared.books.ledger.chains import REVERSES

@@ -109,10 +109,9 @@ def close_period(
 def _list_unsettled(context: Context, through: date) -> Iterator[str]:
     """What of the period's bank lines is not in the books, a line each: held and voided ones, and gaps."""
     bank = books_of(context).bank
-    kept = dict(bank.paths.list_month_files(bank.source, bank.paths.outcomes)).items()
     waiting = {
         month
-        for month, path in kept
+        for month, path in bank.paths.list_month_files(bank.source, bank.paths.outcomes)
         if any(each.outcome in _UNSETTLED for each in parse_outcomes(bank.source.read(path), path).values())
     }
     for account in bank.list_accounts():
