@@ -11,12 +11,13 @@ from cleared.base.clock import format_iso
 from cleared.base.errors import WorkspaceError
 from cleared.base.file_source import FileSource
 from cleared.books.card_kinds import BALANCE_GAP, NEAR_MATCH, REVISION
-from cleared.books.importing.file_cards import NEAR
+from cleared.books.importing.file_cards import AS_OTHER_FORMAT, NEAR
 from cleared.books.ledger.import_records import ImportRecord
 from cleared.books.ledger.staged_bank_lines import RELEASED, BankBook
 from cleared.books.staged_books import ledger_accounts
 from cleared.cards.card import Card, card_id
 from cleared.cards.card_draft import VOID
+from cleared.cards.kinds import DUPLICATE_FILE
 from cleared.cards.known_cards import KnownCards
 from cleared.primitives.context import Context
 from cleared.workspace.location import Layout
@@ -42,8 +43,8 @@ def is_import_gone(card: Card, bank: BankBook, accounts: Iterable[BankAccount]) 
     records = [each for each in bank.imports if each.account == name]
     if card.kind == NEAR_MATCH.name:
         return not any(each.run == card.run_id or card.id in _list_ids(card.kind, each, NEAR) for each in records)
-    gaps = card.details.get("gaps")
-    if card.kind != BALANCE_GAP.name or not isinstance(gaps, list):
+    gaps = _list_items(card, "gaps")
+    if card.kind != BALANCE_GAP.name or not gaps:
         return False
     openings = {each.opening.date.isoformat() for each in accounts if each.id == name and each.opening is not None}
     return not any(_lies_between(gap, records, openings) for gap in gaps)
@@ -59,6 +60,26 @@ def list_revisions(layout: Layout, source: FileSource, bank: BankBook, account: 
         return []
     lines = [(card.id, bank.find_line(str(card.details.get("line")))) for card in cards]
     return [name for name, line in lines if line and accounts.get(line[0]) == account and line[1].posted_date <= day]
+
+
+def list_doubtful_days(card: Card) -> list[tuple[str, str]]:
+    """First and last day on which what a card about a bank file doubts may show in the balance: rows that never came,
+    that look like others, or that were left out though they carry another balance."""
+    if card.kind == BALANCE_GAP.name:
+        return [(str(gap.get("before")), str(gap.get("before"))) for gap in _list_items(card, "gaps")]
+    if card.kind == NEAR_MATCH.name:
+        pairs = [(str(row.get("date")), str(row.get("earlier_date"))) for row in _list_items(card, "rows")]
+        return [(min(pair), max(pair)) for pair in pairs]
+    if card.kind == DUPLICATE_FILE.name:
+        doubtful = [row for row in _list_items(card, "rows") if row.get("note") not in (None, "", AS_OTHER_FORMAT)]
+        return [(str(row.get("date")), str(row.get("date"))) for row in doubtful]
+    return []
+
+
+def _list_items(card: Card, name: str) -> list[Mapping[str, Any]]:
+    """Of a list in a card, which somebody may have pushed, what has the form that the host writes."""
+    items = card.details.get(name)
+    return [item for item in items if isinstance(item, dict)] if isinstance(items, list) else []
 
 
 def _is_line_gone(line_id: str, bank: BankBook) -> bool:

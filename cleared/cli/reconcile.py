@@ -99,7 +99,7 @@ def _print_reconciliation(data: dict[str, Any]) -> None:
             f"It may be the same amount with the other sign. What is owed is negative: --balance {data['booked']}"
         )
     for card in data["asked"]:
-        print_line(f"Both amounts of a row are booked until its card is answered (cleared queue show {card['id']}):")
+        print_line(f"{card['why']} (cleared queue show {card['id']}):")
         print_line(f"  {escape_text(card['title'])}")
     for card in data["foreign"]:
         print_line(

@@ -62,12 +62,62 @@ def test_what_is_missing_while_a_row_waits_is_told_with_its_card(ws: Workspace) 
         'importer_mark_processed("a.csv")'
     )
     first, second = (card["id"] for card in ws.cards() if card["kind"] == "line")
-    said = "is missing, while a card asks about a row of the bank (cleared queue show"
+    said = "is missing, while a card asks about rows of the bank (cleared queue show"
     assert f"on 2025-01-10 -4.00 {said} {first})" in ws.ok("status").out
     (account,) = [a for a in ws.json("status")["accounts"] if a["account_id"] == 1010]
     assert account["asked"] == [first]
     ws.ok("queue", "correct", first, "--account", "5020")
     assert f"on 2025-01-12 -3.00 {said} {second})" in ws.ok("status").out
+
+
+def named_card(ws: Workspace, kind: str, day: str, missing: str) -> str:
+    """The only open card of a kind, which status and reconcile name where the balance is wrong."""
+    [card] = [each for each in ws.cards() if each["kind"] == kind]
+    said = f"on {day} {missing} is missing, while a card asks about rows of the bank (cleared queue show {card['id']})"
+    assert said in ws.ok("status").out
+    [account] = [each for each in ws.json("status")["accounts"] if each["account_id"] == 1010]
+    assert account["asked"] == [card["id"]]
+    compared = ws("reconcile", "1010", "--date", "2025-01-31", "--balance", "1.00")
+    assert f"(cleared queue show {card['id']}):\n  {card['title']}" in compared.out
+    return str(card["id"])
+
+
+def test_what_is_missing_in_a_gap_is_told_with_its_card(ws: Workspace) -> None:
+    ws.ok(*OPENING)
+    ws.drop("a.csv", chase(("01/10/2025", "GITHUB *PRO", "-4.00", "996.00"), ("01/20/2025", "AWS", "-10.00", "940.00")))
+    ws.run("ingest")
+    card = named_card(ws, "balance_gap", "2025-01-20", "-46.00")
+    ws.ok("queue", "answer", card, "seen")
+    assert "-46.00 is missing\n" in ws.ok("status").out
+
+
+def test_a_gap_from_before_the_balance_was_right_again_is_not_named(ws: Workspace) -> None:
+    ws.ok(*OPENING)
+    ws.drop("a.csv", chase(("01/10/2025", "GITHUB *PRO", "-4.00", "996.00"), ("01/20/2025", "AWS", "-10.00", "940.00")))
+    ws.run("ingest")
+    ws.ok("journal", "add", "2025-01-15", "From the receipt", "5070=46.00", "1010=-46.00")
+    ws.ok("journal", "add", "2025-01-26", "Cash", "5070=1.00", "1010=-1.00")
+    ws.drop("b.csv", chase(("01/25/2025", "AWS", "-10.00", "930.00"), ("01/28/2025", "TEA", "-1.00", "929.00")))
+    ws.run("ingest")
+    assert "through 2025-01-25; on 2025-01-28 1.00 is missing\n" in ws.ok("status").out
+
+
+def test_what_look_alikes_make_wrong_is_told_with_their_card(ws: Workspace) -> None:
+    ws.ok(*OPENING)
+    ws.drop("a.csv", chase(("01/10/2025", "GITHUB *PRO", "-4.00", "996.00"), ("01/20/2025", "AWS", "-10.00", "986.00")))
+    ws.run("ingest")
+    ws.drop("b.csv", chase(("01/11/2025", "GITHUB INC 7", "-4.00"), ("01/19/2025", "TEA", "0.00")))
+    ws.run("ingest")
+    named_card(ws, "near_match", "2025-01-20", "4.00")
+
+
+def test_what_was_left_out_though_its_balance_differs_is_told_with_its_card(ws: Workspace) -> None:
+    ws.ok(*OPENING)
+    ws.drop("a.csv", chase(("01/10/2025", "TEA", "-4.00", "996.00")))
+    ws.run("ingest")
+    ws.drop("b.csv", chase(("01/10/2025", "TEA", "-4.00", "980.00"), ("01/12/2025", "HAT", "-1.00", "979.00")))
+    ws.run("ingest")
+    named_card(ws, "duplicate_file", "2025-01-12", "-16.00")
 
 
 def test_a_gap_of_the_running_balance_is_named_first(ws: Workspace) -> None:

@@ -231,7 +231,7 @@ def test_a_check_names_the_card_while_both_amounts_are_booked(ws: Workspace) -> 
     [found] = [v for v in ws("check", "--json").json["violations"] if v["check"] == "reconciled"]
     why = f"Both amounts of a row are booked until its card is answered: cleared queue show {card}. Else find what"
     assert found["remedy"].startswith(why)
-    said = f"on 2025-01-10 40.00 is missing, while a card asks about a row of the bank (cleared queue show {card})"
+    said = f"on 2025-01-10 40.00 is missing, while a card asks about rows of the bank (cleared queue show {card})"
     assert said in ws.ok("status").out
     ws.ok("queue", "answer", card, "replace")
     ws.in_order()

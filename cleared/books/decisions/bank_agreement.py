@@ -5,13 +5,14 @@ from __future__ import annotations
 from contextlib import suppress
 from datetime import date
 from decimal import Decimal
-from typing import Any
+from typing import Any, Final
 
 from cleared.base import money
 from cleared.base.errors import ClearedError, Place, UsageError, WorkspaceError
 from cleared.base.json_values import to_json
-from cleared.books.card_kinds import LINE, REVISION
+from cleared.books.card_kinds import BALANCE_GAP, LINE, NEAR_MATCH, REVISION
 from cleared.books.decisions.bank_standing import read_account_rows, read_facts_at
+from cleared.books.import_cards import list_doubtful_days
 from cleared.books.index.journal_index import open_index
 from cleared.books.ledger.entry import find_amount_fault
 from cleared.books.ledger.reconciliation import (
@@ -24,10 +25,19 @@ from cleared.books.ledger.stated_balances import StatedBalance
 from cleared.books.queries import open_committed_books
 from cleared.books.staged_books import journal_bounds, ledger_accounts
 from cleared.cards.card import Card
+from cleared.cards.kinds import DUPLICATE_FILE
 from cleared.changes.committed_cards import read_cards
 from cleared.changes.host import Host
 from cleared.domains.domain import Standing
 from cleared.git import Snapshot
+
+_WHY: Final = {
+    REVISION.name: "Both amounts of a row are booked until its card is answered",
+    DUPLICATE_FILE.name: "Rows were left out that may be others than those that came before",
+    NEAR_MATCH.name: "Two rows that look alike are both booked",
+    BALANCE_GAP.name: "By the bank's own running balance rows never came",
+}
+"""By kinds of cards about imports: why the books do not hold what the bank says."""
 
 
 def read_reconciliation(host: Host, account: int, day: date, balance: str) -> dict[str, Any]:
@@ -49,27 +59,39 @@ def read_reconciliation(host: Host, account: int, day: date, balance: str) -> di
         index = open_index(host.layout, snapshot, host.decimal_places)
         facts = read_facts_at(host, index, bank, account, StatedBalance(day, stated))
         found = reconcile_account(facts, day, stated)
-        cards = _list_row_cards(host, snapshot, bank, account, day) if found.difference else []
+        cards = _list_cards(host, snapshot, bank, account, found.since, day) if found.difference else []
     return {
         "account_id": account,
         "account_name": info.account_name if info else "",
-        "asked": [{"id": card.id, "title": card.title} for card in cards if card.kind == REVISION.name],
+        "asked": [{"id": card.id, "title": card.title, "why": _WHY[card.kind]} for card in cards if card.kind in _WHY],
         "foreign": [{"id": card.id, "title": card.title} for card in cards if card.details.get("currency")],
         **_reconciliation_data(found, is_shared=len(names) > 1),
     }
 
 
-def _list_row_cards(host: Host, snapshot: Snapshot, bank: BankBook, account: int, day: date) -> list[Card]:
+def _list_cards(
+    host: Host, snapshot: Snapshot, bank: BankBook, account: int, since: date | None, day: date
+) -> list[Card]:
     """The open cards about rows of an account up to a day that the books do not hold as the bank does: which of two
-    amounts counts, both of which are in the books until then, and what is to become of a row that waits."""
+    amounts counts, both of which are in the books until then; what is to become of a row that waits; and from
+    the day on which they agreed last, what was left out, may be booked twice, or never came."""
     known, numbers = read_cards(host, snapshot), ledger_accounts(host.config)
     cards = [*known.list_open(REVISION.name), *known.list_open(LINE.name)]
     lines = [bank.find_line(str(card.details.get("line", ""))) for card in cards]
-    return [
+    of_rows = [
         card
         for card, line in zip(cards, lines, strict=True)
         if line is not None and numbers.get(line[0]) == account and line[1].posted_date <= day
     ]
+    first, last = since.isoformat() if since else "", day.isoformat()
+    of_files = [
+        card
+        for kind in (DUPLICATE_FILE, NEAR_MATCH, BALANCE_GAP)
+        for card in known.list_open(kind.name)
+        if numbers.get(str(card.details.get("account"))) == account
+        and any(first <= latest and earliest <= last for earliest, latest in list_doubtful_days(card))
+    ]
+    return [*of_rows, *of_files]
 
 
 def parse_balance(host: Host, text: str, field: str = "balance") -> Decimal:
@@ -152,7 +174,8 @@ def _list_asked(host: Host, snapshot: Snapshot, bank: BankBook, row: dict[str, A
         return []
     with suppress(WorkspaceError):  # that the queue cannot be read is told of elsewhere
         day = date.fromisoformat(row["differs_on"])
-        return [card.id for card in _list_row_cards(host, snapshot, bank, row["account_id"], day)]
+        since = date.fromisoformat(row["through"]) if row["through"] else None
+        return [card.id for card in _list_cards(host, snapshot, bank, row["account_id"], since, day)]
     return []
 
 
@@ -186,8 +209,8 @@ def describe_completeness(account: dict[str, Any]) -> str:
     elif account["differs_on"] is not None:
         through += f"; on {account['differs_on']} {account['difference']} is missing"
         if asked := account["asked"]:
-            ask = "a card asks about a row" if len(asked) == 1 else f"{len(asked)} cards ask about rows"
-            through += f", while {ask} of the bank (cleared queue show {asked[0]})"
+            ask = "a card asks" if len(asked) == 1 else f"{len(asked)} cards ask"
+            through += f", while {ask} about rows of the bank (cleared queue show {asked[0]})"
     return f"{account['name']}: {through}"
 
 
