@@ -15,6 +15,7 @@ _UNSEEN = {"Cc", "Cf", "Cs", "Zl", "Zp"}
 _RESERVED = re.compile(r"(?i)(?:con|prn|aux|nul|conin\$|conout\$|com[0-9¹²³]|lpt[0-9¹²³])(?:\..*)?")
 _PLAIN = re.compile(r"[A-Za-z0-9_.-]")
 _DRIVE = re.compile(r"[A-Za-z]:")
+_MAX_ENDING = 20
 
 
 def require_safe_name(name: str, noun: str) -> str:
@@ -41,6 +42,23 @@ def require_plain_name(name: str, noun: str) -> str:
             remedy=f"Use letters a to z, digits, -, _ and dots only: {_suggest_name(name)}.",
         )
     return name
+
+
+def mend_name(name: str, default: str) -> str:
+    """The name itself where ``require_safe_name`` takes it, else the nearest to it that it takes; ``default`` where
+    nothing of it can stay."""
+    if _name_problem(name) is None:
+        return name
+    seen = "".join("-" if c in "/\\" or unicodedata.category(c) in _UNSEEN else c for c in name)
+    plain = seen.lstrip(" .~").rstrip(" .")
+    if _DRIVE.match(plain):
+        plain = plain.replace(":", "-", 1)
+    if _RESERVED.fullmatch(plain):
+        plain = f"{default}-{plain}"
+    stem, ending = PurePosixPath(plain).stem, PurePosixPath(plain).suffix[:_MAX_ENDING]
+    room = MAX_NAME_BYTES - len(ending.encode())
+    plain = stem.encode()[:room].decode(errors="ignore").rstrip(" .") + ending
+    return plain if _name_problem(plain) is None else default
 
 
 def _suggest_name(name: str) -> str:

@@ -12,7 +12,7 @@ from urllib.parse import quote, urlencode
 from starlette.responses import Response
 
 from cleared.base.errors import ClearedError, UsageError
-from cleared.base.safe_names import require_safe_name
+from cleared.base.safe_names import mend_name
 from cleared.base.short_text import list_first, quote_name
 from cleared.base.temporary_folders import open_temporary_folder
 from cleared.base.terminal import count_noun
@@ -50,7 +50,7 @@ def take_files(page: PageRequest) -> Response:
     try:
         sources: list[Path] = []
         for number, upload in enumerate(uploads):
-            name = require_safe_name(Path(upload.filename or "").name, "file")
+            name = mend_name(Path(upload.filename or "").name, "file")
             path = folder / str(number) / name
             path.parent.mkdir()
             data = upload.file.read(limit + 1)

@@ -6,6 +6,7 @@ import os
 from pathlib import Path
 
 from cleared.base.errors import PolicyError
+from cleared.base.safe_names import relative_problem
 from cleared.workspace.watched_names import FINISHED_FOLDERS, MAX_FILES, has_control_characters, is_ready_name
 
 
@@ -30,6 +31,9 @@ def list_names(root: Path) -> list[str]:
 def refuse_bad_name(name: str) -> None:
     """A script could neither be given such a name nor pass it on: one file of that kind must not stop the others."""
     if has_control_characters(name):
-        raise PolicyError(
-            "the file's name holds control characters, or bytes that are not UTF-8", remedy="Rename the file."
-        )
+        what = "holds control characters, or bytes that are not UTF-8"
+    elif relative_problem(name):
+        what = "begins with ~ or as a drive does, or holds a backslash or characters that cannot be seen"
+    else:
+        return
+    raise PolicyError(f"the file's name {what}", remedy="Rename the file.")

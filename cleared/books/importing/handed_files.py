@@ -9,9 +9,9 @@ from typing import Any
 
 from msgspec import Struct
 
-from cleared.base.errors import ClearedError, UsageError
+from cleared.base.errors import ClearedError, Place, UsageError
 from cleared.base.safe_files import read_stable, write_atomic
-from cleared.base.safe_names import require_safe_name
+from cleared.base.safe_names import mend_name
 from cleared.base.short_text import quote_name
 from cleared.books.bank_files import ImportFileError
 from cleared.books.bank_files.account_matching import resolve_accounts
@@ -19,10 +19,12 @@ from cleared.books.bank_files.file_reading import detect_format, read_file
 from cleared.books.importing.bank_file import check_currency
 from cleared.books.ledger.bank_row import ParsedFile
 from cleared.workspace.settings.model import Config
+from cleared.workspace.watched_names import is_ready_name
 
 
 class HandedFile(Struct, frozen=True):
-    """A file that can be imported. ``name``: what it will be called, relative to the drop folder."""
+    """A file that can be imported. ``name``: what it will be called, relative to the drop folder; that differs from the
+    source's where no script could be given that."""
 
     source: Path
     name: str
@@ -72,7 +74,13 @@ def sort_files(sources: Iterable[Path], config: Config, places: int) -> tuple[li
 
 def _recognise_file(source: Path, data: bytes, config: Config, places: int) -> HandedFile:
     """A file of an account that has a folder of its own is called after it."""
-    plain = require_safe_name(source.name, "file")
+    plain = mend_name(source.name, "file")
+    if not is_ready_name(plain):
+        raise UsageError(
+            "its name is that of a file which a program has not finished, and nothing would read it",
+            place=Place(str(source), field="name"),
+            remedy="Wait until it is finished, or rename it.",
+        )
     folders = dict.fromkeys(account.match.folder for account in config.bank_accounts)
     names = [plain, *(f"{folder.strip('/').removeprefix('import/')}/{plain}" for folder in folders if folder)]
     parsed = read_file(plain, data, config, places)
