@@ -6,6 +6,7 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
+import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
@@ -15,6 +16,7 @@ from cleared.cards.kinds import QUESTION
 
 Event = Mapping[str, Any]
 _encode: Final = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), default=str).encode
+_decode: Final = msgspec.json.Decoder().decode
 
 
 class CardEvents(Struct):
@@ -77,14 +79,22 @@ def place_in_queue(card: Card) -> tuple[str, str]:
 
 
 def read_events(
-    path: str, data: bytes, add: Callable[[Event], None], *, readable_only: bool = False
+    path: str, data: bytes, add: Callable[[Event], None] = lambda event: None, *, readable_only: bool = False
 ) -> Sequence[Event]:
     """Hand each line of a file of the queue to ``add``; gives those that it took. Raises ``WorkspaceError`` for a
-    damaged one, unless only what is readable is asked for."""
-    lines, events = data.splitlines(), []
-    for number, line in enumerate(_parse_together(lines) or lines, 1):
+    damaged one, unless only what is readable is asked for.
+
+    Each line is parsed by itself: of lines that are parsed together the halves of two could make one event.
+    """
+    events: list[Event] = []
+    for number, line in enumerate(data.splitlines(), 1):
         try:
-            event = line if isinstance(line, dict) else json.loads(line)
+            try:
+                event = _decode(line)  # takes a third of the time
+            except msgspec.MsgspecError:  # it refuses half a character and NaN, which older lines may hold
+                event = json.loads(line)
+            if not isinstance(event, dict):
+                raise TypeError
             add(event)
             events.append(event)
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
@@ -114,18 +124,6 @@ def _settled_by(card: Card, line: Event) -> Card:
     return replace(
         card, status="resolved", resolved_at=line["at"], resolved_by=line["by"], resolution=line["resolution"]
     )
-
-
-def _parse_together(lines: list[bytes]) -> list[Any] | None:
-    """All lines parsed at once, which takes a third of the time; None where one is damaged, so that each is parsed
-    by itself."""
-    if not all(line.startswith(b"{") and line.endswith(b"}") for line in lines):
-        return None
-    try:
-        values: list[Any] = json.loads(b"[" + b",".join(lines) + b"]")
-    except ValueError:
-        return None
-    return values if len(values) == len(lines) else None
 
 
 def parse_opened(data: Event) -> Card:

@@ -276,14 +276,15 @@ class KnownCards(Mapping[str, Card]):
         files = old.files | {path: self._files[path] for path in paths}
         numbers = {path: number for number, path in enumerate(files)}
         events = list(old.others)
-        for path in paths:
-            read_events(path, self._source.read(path) or b"", lambda e, n=numbers[path]: events.append((n, e)))  # type: ignore[misc]
-        by_card: dict[str, list[tuple[int, Event]]] = {}
-        for number, event in events:
-            by_card.setdefault(str(event["id"]), []).append((number, event))
         all_events = CardEvents()
         for _, event in events:
             all_events.add_event(event)
+        for path in paths:
+            new = read_events(path, self._source.read(path) or b"", all_events.add_event)
+            events += ((numbers[path], event) for event in new)
+        by_card: dict[str, list[tuple[int, Event]]] = {}
+        for number, event in events:
+            by_card.setdefault(str(event["id"]), []).append((number, event))
         cards = all_events.make_cards()
         settled, others = list(old.settled), []
         for card_id, its_events in by_card.items():

@@ -192,7 +192,7 @@ def _read_cards(text: str) -> Iterator[NamedRow]:
         try:
             event = json.loads(line)
             row = (str(event["event"]), str(event["id"]), str(event.get("resolution", "")))
-        except (ValueError, KeyError, TypeError, AttributeError):
+        except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
             continue
         yield row, row[1]
 

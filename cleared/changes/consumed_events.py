@@ -308,7 +308,7 @@ def iter_emitted_events(source: FileSource) -> Iterator[dict[str, Any]]:
         for text in reversed((source.read(path) or b"").splitlines()):
             try:
                 event = json.loads(text)
-            except ValueError:
+            except (ValueError, RecursionError):
                 continue
             if isinstance(event, dict) and event.keys() >= {"id", "run", "name", "payload"}:
                 yield event

@@ -90,7 +90,7 @@ def _is_proposal_card(line: bytes) -> bool:
         return False
     try:
         card = json.loads(line)
-    except ValueError:
+    except (ValueError, RecursionError):
         return False
     return isinstance(card, dict) and card.get("kind") == PROPOSAL.name
 

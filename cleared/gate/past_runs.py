@@ -94,7 +94,7 @@ def read_event_of_run(
     if kind in (ON_DEMAND.name, WEBHOOK.name) and DATA in trailers:
         try:
             return Event(kind, "", json.loads(trailers[DATA]), key)
-        except ValueError:
+        except (ValueError, RecursionError):
             return None
     if kind == EVENT.name:
         record = next((e for e in iter_emitted_events(CommittedSource(after)) if e["id"] == key), None)

@@ -22,7 +22,7 @@ def _is_unseen(line: bytes, run: str) -> bool:
         return False
     try:
         said = json.loads(line)
-    except ValueError:  # of another file, or damaged
+    except (ValueError, RecursionError):  # of another file, or damaged
         return False
     return isinstance(said, dict) and (said.get("event"), said.get("kind"), said.get("run_id")) == (
         "open",

@@ -109,3 +109,46 @@ def test_a_folder_in_the_place_of_a_file_is_moved_out_of_the_way_and_recovered(
     posted.ok("recover")
     assert posted.read(path) == before
     assert (posted.root / f"{path}.aside").is_dir()
+
+
+def push_queue(ws: Workspace, month: str, text: str) -> str:
+    """Commit a file of the queue by hand; its path."""
+    path = f"queue/{month}.jsonl"
+    ws.put(path, text)
+    ws.git("add", path)
+    ws.git("commit", "-qm", "push")
+    return path
+
+
+def test_halves_of_lines_make_no_card_together(posted: Workspace) -> None:
+    """As many events as lines, each between braces; yet the first two lines are one event, and the third is two."""
+    card = posted.cards()[0]["id"]
+    halves = (
+        f'{{"event":"resolve","id":"{card}","at":"2025-01-01T00:00:00Z","by":"me","resolution":"x","more":[{{}}',
+        '{}],"last":{}}',
+        f'{{"event":"skip","id":"{card}","at":"x","by":"me"}},{{"event":"skip","id":"{card}","at":"y","by":"me"}}',
+    )
+    path = push_queue(posted, "2024-12", "\n".join(halves) + "\n")
+    refused(posted("queue", "list"), 4, f"{path}:1: a line of the queue is not readable", "git checkout")
+    told = posted("check")
+    assert told.code == 1 and f"{path}:1: " in told.out and "is settled" not in told.out
+
+
+def test_a_line_that_is_nested_too_deeply_holds_up_nothing_once_it_is_mended(posted: Workspace) -> None:
+    path = push_queue(posted, "2024-07", '{"event":"open","id":' + "[" * 100_000 + "\n")
+    assert f"{path}:1: " in posted("check").out
+    posted.put(path, "")
+    posted.git("commit", "-qam", "mended")
+    assert len(posted.json("queue", "list")) == 2
+    told = posted("check")
+    assert "too deeply" not in told.err and "without a run or a decision" in told.out
+
+
+@pytest.mark.parametrize("line", ["{}", "[]", '{"event":"resolve","id":[]}', '{"event":"open"}', "[" * 100_000])
+def test_a_damaged_line_of_an_old_month_is_named(posted: Workspace, line: str) -> None:
+    """Where files of the queue are many, what old ones hold is kept."""
+    for month in ("2024-08", "2024-09", "2024-10"):
+        push_queue(posted, month, "")
+    path = push_queue(posted, "2024-07", f"{line}\n")
+    refused(posted("queue", "list"), 4, f"{path}:1: a line of the queue is not readable", "git checkout")
+    assert f"{path}:1: " in posted("check").out

@@ -320,7 +320,7 @@ def _measure_commits(state: AttestedState, origins: CommitOrigins) -> tuple[dict
 def _opens_card(row: Element) -> bool:
     try:
         event = json.loads(row[0])
-    except ValueError:
+    except (ValueError, RecursionError):
         return False
     return isinstance(event, dict) and event.get("event") == "open"
 

@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import csv
 import io
-import json
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import Any, Final
@@ -340,11 +339,9 @@ def _read_events(host: Host, snapshot: Snapshot, ids: Collection[str] | None) ->
         with suppress(WorkspaceError):  # ``format`` names what is damaged
             events = read_cards(host, snapshot).list_events(ids)
     else:
-        parts = sorted(snapshot.read_files(host.layout.queue_dir).items())
-        for line in (each for path, data in parts if path.endswith(queue_files.SUFFIX) for each in data.splitlines()):
-            with suppress(ValueError, RecursionError):
-                event = json.loads(line)
-                events += [event] if isinstance(event, dict) else []
+        for path, data in sorted(snapshot.read_files(host.layout.queue_dir).items()):
+            if path.endswith(queue_files.SUFFIX):
+                events += read_events(path, data, readable_only=True)
     return sorted(events, key=lambda event: event.get("event") != "open")
 
 

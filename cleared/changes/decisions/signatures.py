@@ -6,15 +6,15 @@ Trailers count only where a signature covers them.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Sequence
-from typing import Any, Final
+from typing import Final
 
 from msgspec import Struct
 
 from cleared.base.effects import Effect
 from cleared.base.errors import WorkspaceError
 from cleared.cards import queue_files
+from cleared.cards.card_events import Event, read_events
 from cleared.cards.kinds import QUESTION, kind_named
 from cleared.changes.attestation import load_approvals
 from cleared.changes.attestation_lines import keeps_lines
@@ -324,17 +324,17 @@ class _HistoryJudge(Struct):
             case.needs_two.append(make_violation(commit, explanation, _REMEDY_FOR_TWO))
 
 
-def read_settlements(layout: Layout, commit: CommitInfo, before: Snapshot, after: Snapshot) -> Iterator[dict[str, Any]]:
+def read_settlements(layout: Layout, commit: CommitInfo, before: Snapshot, after: Snapshot) -> Iterator[Event]:
     """The lines by which a commit settles cards."""
     for path in commit.files or ():
         if not path.startswith(f"{layout.queue_dir}/") or not path.endswith(queue_files.SUFFIX):
             continue
         old = set((before.read_file(path) or b"").splitlines())
-        for line in (after.read_file(path) or b"").splitlines():
-            if line not in old and b"resolve" in line:
-                event = json.loads(line)
-                if isinstance(event, dict) and event.get("event") == "resolve":
-                    yield event
+        lines = (after.read_file(path) or b"").splitlines()
+        new = b"\n".join(line for line in lines if line not in old and b"resolve" in line)
+        for event in read_events(path, new, readable_only=True):
+            if event.get("event") == "resolve":
+                yield event
 
 
 def make_violation(commit: CommitInfo, explanation: str, remedy: str) -> Violation:

@@ -23,7 +23,7 @@ from cleared.base.csv_text import format_record
 from cleared.base.errors import ClearedError
 from cleared.base.file_source import MONTH_MARK, FileSource, list_dated
 from cleared.cards.card import Card, card_id
-from cleared.cards.card_events import parse_opened, read_events
+from cleared.cards.card_events import CardEvents, parse_opened, read_events
 from cleared.cards.kinds import LEFT_OUT, QUESTION
 from cleared.cards.queue_files import list_queue_files
 from cleared.changes import agent_log, commit_messages, consumed_events, draft
@@ -242,7 +242,7 @@ class WorkRedoing:
             if not new.startswith(old):
                 raise WorkConflict(f"{path}: it was not only added to")
             paths.add(path)
-            events += read_events(path, new[len(old) :], lambda _: None)
+            events += read_events(path, new[len(old) :], CardEvents().add_event)
         proofs: dict[str, dict[str, str]] = {}
         cards = context.cards
         cards.prove = lambda card, at, by, resolution: proofs.get(card.id, {})
