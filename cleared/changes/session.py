@@ -50,7 +50,15 @@ def refuse_changed_files(host: Host, snapshot: Snapshot, agent: str | None = Non
     share.
     """
     known = KnownFiles(host.layout.state_dir, stays=host.reads_again)
-    refuse_differences(managed_differences(host, snapshot, agent, known))
+    different = managed_differences(host, snapshot, agent, known)
+    if different:
+        from cleared.changes.unfinished_merge import list_unfinished
+
+        paths = {each.path for each in different}
+        for error in list_unfinished(snapshot.repo, host.layout):
+            if error.place is not None and error.place.file in paths:
+                raise error
+    refuse_differences(different)
     known.save()
 
 

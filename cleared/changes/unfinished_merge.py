@@ -1,13 +1,16 @@
-"""What is said while a merge, a rebase or the like is under way: the same by every command that comes upon it."""
+"""What is said while a merge, a rebase or the like is under way, and of what git could not join without one, such as a
+``git stash pop``: the same by every command that comes upon it."""
 
 from __future__ import annotations
 
+from shlex import quote
 from typing import Final
 
 from cleared.base.errors import Place, WorkspaceError
 from cleared.domains.installed_domains import ManagedFiles
 from cleared.domains.record_audit import TWO_CLONES_PAGE
-from cleared.git import Repository, history
+from cleared.git import Repository, Snapshot
+from cleared.git.index import list_unmerged_paths
 from cleared.git.repository import unfinished_error
 from cleared.workspace.location import Layout
 
@@ -20,19 +23,43 @@ _REVERT_COLLISION: Final = (
     "Do not do it by hand: git {} --abort. Then have it taken back by one more commit: cleared revert RUN for a run or "
     "an import, cleared queue undo for the last decision, cleared journal void ID for an entry.",
 )
+_UNJOINED: Final = "git could not join what was changed here with what is committed, as by git stash pop"
 
 
-def list_unfinished(repo: Repository, layout: Layout) -> list[WorkspaceError]:
+def list_unfinished(repo: Repository, layout: Layout, *, everywhere: bool = False) -> list[WorkspaceError]:
     """What git waits for the user to finish: an error for each file that only runs and decisions may change and that it
-    could not join, else one for the whole; empty where it waits for nothing."""
-    command = repo.find_unfinished()
+    could not join, else one for the whole; empty where it waits for nothing.
+
+    Where no merge or the like is under way, other files hold up nobody: they are named where ``everywhere`` is asked.
+    """
+    command, unmerged = repo.find_unfinished(), list_unmerged_paths(repo)
+    managed = list(filter(ManagedFiles(layout).has_path, unmerged))
     if command is None:
-        return []
-    managed = ManagedFiles(layout)
+        return _list_unjoined(repo, managed, unmerged if everywhere else managed)
     message, remedy = _REVERT_COLLISION if command == "revert" else _COLLISION
-    paths = filter(managed.has_path, history.list_unmerged_paths(repo.root))
-    collisions = [WorkspaceError(message, place=Place(path), remedy=remedy.format(command)) for path in paths]
+    collisions = [WorkspaceError(message, place=Place(path), remedy=remedy.format(command)) for path in managed]
     return collisions or [unfinished_error(command)]
+
+
+def _list_unjoined(repo: Repository, managed: list[str], unmerged: list[str]) -> list[WorkspaceError]:
+    """As ``list_unfinished``, where no merge or the like is under way."""
+    committed = Snapshot(repo, repo.find_head())
+
+    def restore(path: str) -> str:
+        return f"git checkout HEAD -- {quote(path)}" if committed.find_entry(path) else f"git rm -f -- {quote(path)}"
+
+    if managed:
+        remedy = "Do not join it by hand. Have what is committed: {} (what git stash had put away stays there)."
+        return [WorkspaceError(_UNJOINED, place=Place(path), remedy=remedy.format(restore(path))) for path in managed]
+    more = f", and so {len(unmerged) - 1} more files (git status)" if len(unmerged) > 1 else ""
+    return [
+        WorkspaceError(
+            f"{_UNJOINED}{more}",
+            place=Place(path),
+            remedy=f"Put it right, then: git add {quote(path)}; or have what is committed: {restore(path)}.",
+        )
+        for path in unmerged[:1]
+    ]
 
 
 def explain_unwritable(repo: Repository, layout: Layout) -> WorkspaceError | None:
@@ -41,6 +68,8 @@ def explain_unwritable(repo: Repository, layout: Layout) -> WorkspaceError | Non
     try:
         repo.reopen_for_writing()
     except WorkspaceError as error:
+        if repo.find_unfinished() is None:
+            return error
         first, *others = list_unfinished(repo, layout) or [error]
         if first.place is None:
             return first

@@ -154,13 +154,6 @@ def find_merge_base(root: Path, commits: Sequence[str]) -> str | None:
             return None
 
 
-def list_unmerged_paths(root: Path) -> list[str]:
-    """Paths that a merge, rebase or the like which is under way could not join."""
-    with _open_repo(root) as repo:
-        output = _output_of(repo.git.ls_files("--unmerged", "-z")).decode("utf-8", "surrogateescape")
-        return sorted({row.partition("\t")[2] for row in output.split("\0") if row})
-
-
 def is_pushed(root: Path, commit: str) -> bool:
     """Whether a remote is known to have the commit."""
     with _open_repo(root) as repo:

@@ -20,7 +20,7 @@ from cleared.base.errors import WorkspaceError
 from cleared.base.safe_files import sync_files
 from cleared.base.terminal import count_noun
 from cleared.git.git_process import Git, GitFailed
-from cleared.git.index_entries import Entries, encode_name, replace_entries
+from cleared.git.index_entries import Entries, encode_name, find_unmerged, replace_entries
 from cleared.git.refs import GitBusy
 from cleared.git.repository import Repository
 
@@ -141,6 +141,19 @@ class IndexLock:
 
 class Damaged(WorkspaceError):
     """Git cannot read its index; no git of the user can either."""
+
+
+def list_unmerged_paths(repo: Repository) -> list[str]:
+    """Paths that git could not join, and waits for somebody to settle; none where it cannot read its index."""
+    try:
+        index = (repo.git_dir / "index").read_bytes()
+    except OSError:
+        return []
+    found = find_unmerged(index, repo.hash_name)
+    if found is None:
+        output = repo.git.run("ls-files", "--unmerged", "-z", check=False).decode("utf-8", "surrogateescape")
+        found = sorted({row.partition("\t")[2] for row in output.split("\0") if row})
+    return found
 
 
 def lock_file(repo: Repository) -> Path:

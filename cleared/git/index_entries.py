@@ -22,6 +22,7 @@ _HEADER: Final = struct.Struct(">4sII")
 _EMPTY: Final = _HEADER.pack(b"DIRC", 2, 0)
 _STAT_SIZE: Final = 40
 _EXTENDED: Final = 0x40
+_STAGE: Final = 0x30
 _MAX_LENGTH: Final = 0xFFF
 _KEPT: Final = b"REUC"
 """How conflicts were resolved: what the user may still ask for."""
@@ -63,6 +64,22 @@ def replace_entries(index: bytes | None, entries: Entries, hash_name: HashName) 
     kept = (extension for name, extension in extensions if name == _KEPT)
     text = b"".join([*parts, data[begin : starts[-1]], *kept])
     return text + hashlib.new(hash_name, text).digest()
+
+
+def find_unmerged(index: bytes, hash_name: HashName) -> list[str] | None:
+    """The names of which the index has what git could not join; None where git has to be asked."""
+    size = hashlib.new(hash_name).digest_size
+    data = index[:-size]
+    try:
+        magic, version, count = _HEADER.unpack_from(data)
+        if magic != b"DIRC" or version not in (2, 3):
+            return None
+        names, starts = _find_entries(data, count, version, size)
+    except (struct.error, ValueError, IndexError):
+        return None
+    flags = _STAT_SIZE + size
+    found = {name for name, at in zip(names, starts, strict=False) if data[at + flags] & _STAGE}
+    return sorted(name.decode("utf-8", "surrogateescape") for name in found)
 
 
 def _find_entries(data: bytes, count: int, version: int, size: int) -> tuple[list[bytes], list[int]]:

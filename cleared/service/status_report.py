@@ -29,7 +29,7 @@ from cleared.changes.host import Host
 from cleared.changes.noticed_history import read_noticed_commit
 from cleared.changes.record_sources import CommittedSource, PreloadedSource
 from cleared.changes.trace import TraceStore
-from cleared.changes.unfinished_merge import explain_unwritable
+from cleared.changes.unfinished_merge import explain_unwritable, list_unfinished
 from cleared.git import Repository, Snapshot, describe_lock_holder
 from cleared.runs.approved_scripts import Scripts
 from cleared.sandbox.schedule import Schedule
@@ -129,6 +129,8 @@ def _list_repository_trouble(host: Host, repo: Repository, snapshot: Snapshot) -
         yield f"nothing is written meanwhile, deliveries wait: {git}"
     if (unwritable := explain_unwritable(repo, host.layout)) is not None:
         yield f"nothing is run: {unwritable}"
+    else:
+        yield from map(str, list_unfinished(repo, host.layout, everywhere=True))
     lost = None
     with suppress(BusyError):  # whoever is at work looks, too
         lost = host.find_lost_rows(repo, snapshot, 0.0)
