@@ -18,16 +18,20 @@ CONTENTS = st.one_of(st.none(), st.binary(max_size=8), st.just(b"\r\n"))
 CHANGE_SETS = st.lists(st.dictionaries(PATHS, CONTENTS, min_size=1, max_size=6), min_size=1, max_size=5)
 
 
-def possible(state: dict[str, bytes], changes: dict[str, bytes | None]) -> dict[str, bytes | None]:
-    """The part of ``changes`` that a file system can hold, and that makes no folder into a file."""
+def possible(
+    state: dict[str, bytes], changes: dict[str, bytes | None], top_folders: set[str]
+) -> dict[str, bytes | None]:
+    """The part of ``changes`` that a file system can hold, and that makes no folder into a file. Those at the top stay
+    when they are empty."""
     chosen: dict[str, bytes | None] = {}
     for path, content in changes.items():
         if content is not None:
             now = {p for p in {**state, **chosen} if chosen.get(p, b"") is not None} | set(state)
             folders = {p[:at] for p in now for at, c in enumerate(p) if c == "/"}
             parents = {path[:at] for at, c in enumerate(path) if c == "/"}
-            if path in folders or parents & now:
+            if path in folders | top_folders or parents & now:
                 continue
+            top_folders |= {parent for parent in parents if "/" not in parent}
         chosen[path] = content
     return chosen
 
@@ -44,9 +48,10 @@ def test_same_trees_as_git(change_sets: list[dict[str, bytes | None]]) -> None:
             git(root, "add", "-A")
             git(root, "commit", "-q", "-m", "base")
         state: dict[str, bytes] = {}
+        top_folders: set[str] = set()
         with Repository.open(ours, for_writing=True) as repo:
             for wanted in change_sets:
-                changes = possible(state, wanted)
+                changes = possible(state, wanted, top_folders)
                 if {p: state.get(p) for p in changes} == changes:
                     continue
                 commit_changes(repo, repo.read_head(), changes, CommitHeader("m", [], AUTHOR, WHEN))
