@@ -38,7 +38,7 @@ def list_unfinished(repo: Repository, layout: Layout, *, everywhere: bool = Fals
         return _list_unjoined(repo, managed, unmerged if everywhere else managed)
     message, remedy = _REVERT_COLLISION if command == "revert" else _COLLISION
     collisions = [WorkspaceError(message, place=Place(path), remedy=remedy.format(command)) for path in managed]
-    return collisions or [unfinished_error(command)]
+    return collisions or [unfinished_error(repo, command)]
 
 
 def _list_unjoined(repo: Repository, managed: list[str], unmerged: list[str]) -> list[WorkspaceError]:

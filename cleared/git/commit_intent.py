@@ -181,7 +181,7 @@ def refuse_obstacles(repo: Repository, intent: CommitIntent, edited: Collection[
 def refuse_unfinished_merge(repo: Repository) -> None:
     """Raises ``HeadMoved`` where a merge or rebase began meanwhile: it would end with the files that it found."""
     if (command := repo.find_unfinished()) is not None:
-        raise head_moved_error(unfinished_error(command).message)
+        raise head_moved_error(unfinished_error(repo, command).message)
 
 
 def _refuse_move_obstacles(repo: Repository, move: PathMove) -> None:

@@ -69,6 +69,7 @@ COMMAND_OPTIONS: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
         "check-ignore": (),
         "commit-graph": (),
         "config": (),
+        "diff-index": (*_NO_DIFF_PROGRAMS, "--cached"),  # else it looks at the working tree
         "diff-tree": _NO_DIFF_PROGRAMS,
         "for-each-ref": (),
         "fsck": (),
@@ -96,6 +97,7 @@ _READERS: Final = frozenset(
         "cat-file",
         "check-ignore",
         "config",
+        "diff-index",
         "diff-tree",
         "for-each-ref",
         "fsck",

@@ -93,7 +93,7 @@ class Repository:
 
     def _refuse_unwritable(self, unborn: bool) -> None:
         if (command := self.find_unfinished()) is not None:
-            raise unfinished_error(command)
+            raise unfinished_error(self, command)
         if self.branch.is_detached:
             bisecting = (self.git_dir / "BISECT_LOG").exists()
             raise WorkspaceError(
@@ -227,11 +227,18 @@ def find_clone_id(repo: Repository, *, make: bool = False, given: str = "") -> s
     return text
 
 
-def unfinished_error(command: str) -> WorkspaceError:
+def unfinished_error(repo: Repository, command: str) -> WorkspaceError:
     """What is said in the middle of a merge, a rebase or the like: of the git ``command`` that waits."""
+    finish = f"Finish it (git {command} --continue)"
+    # A merge makes a commit without a change, and so a rebase but by patches leaves one out by itself.
+    stops = command in ("cherry-pick", "revert", "am") or (repo.git_dir / "rebase-apply").exists()
+    if stops and not repo.git.run("diff-index", "--name-only", "HEAD", check=False).strip():
+        finish = f"Nothing of this commit is staged. Leave it out (git {command} --skip)"
+        if command in ("am", "rebase"):  # a patch that does not fit leaves nothing to join
+            finish += f", put it in by hand (git add, then git {command} --continue)"
     return WorkspaceError(
         f"the repository is in the middle of a {command}",
-        remedy=f"Finish it (git {command} --continue) or give it up (git {command} --abort).",
+        remedy=f"{finish} or give it up (git {command} --abort).",
     )
 
 

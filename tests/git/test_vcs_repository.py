@@ -54,6 +54,29 @@ def test_unfinished(work: Work, command: list[str], said: str) -> None:
         assert Snapshot(reading, reading.read_head()).read_file("config.yaml") is not None
 
 
+@pytest.mark.parametrize(
+    ("begin", "told"),
+    [
+        ("git cherry-pick side", "git cherry-pick --skip"),
+        ("echo newer > other.txt; git commit -qam newer; git revert --no-edit HEAD~1", "git revert --skip"),
+        ("git format-patch -1 --stdout side | git am -q -3", "git am --skip"),
+        ("git rebase -q --apply side", "git rebase --skip"),
+        ("git rebase -q side", "git rebase --continue"),
+        ("git merge -q side", "git merge --continue"),
+    ],
+)
+def test_what_came_out_empty_is_ended_as_git_ends_it(work: Work, begin: str, told: str) -> None:
+    """Fault: ``--continue`` was named, which git refuses where nothing is staged."""
+    conflict(work)
+    work.git("config", "user.name", "A")
+    work.git("config", "user.email", "a@example.com")
+    subprocess.run(["sh", "-c", begin], cwd=work.root, capture_output=True)
+    work.git("checkout", "HEAD", "--", "other.txt")
+    assert f"({told})" in refusal(work.root)
+    subprocess.run(["sh", "-c", told], cwd=work.root, env={**os.environ, "GIT_EDITOR": "true"}, check=True)
+    Repository.open(work.root, for_writing=True).close()
+
+
 def test_revert(work: Work) -> None:
     put(work.root, "other.txt", b"two\n")
     work.git("commit", "-q", "-am", "two")

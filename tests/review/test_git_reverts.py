@@ -275,7 +275,7 @@ def test_a_revert_that_collides_is_named_though_the_files_are_as_committed(poste
     assert f"nothing is run: {path}: the repository is in the middle of a revert" in str(posted.json("status"))
     posted.git("add", "-A")  # nothing collides any more, and git still waits
     [violation] = posted("check", "--json").json["violations"]
-    assert "in the middle of a revert" in violation["message"] and "git revert --continue" in violation["remedy"]
+    assert "in the middle of a revert" in violation["message"] and "git revert --skip" in violation["remedy"]
     assert "in the middle of a revert" in str(posted.json("status")["trouble"])
     posted.git("revert", "--abort")
     posted.in_order()

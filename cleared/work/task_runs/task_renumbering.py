@@ -43,7 +43,7 @@ def renumber_tasks(host: Host, other: str) -> tuple[dict[str, str], str | None]:
     commit = history.read_commit(host.root, other).id
     with host.open_for_reading() as repo:
         if (command := repo.find_unfinished()) is not None:
-            raise unfinished_error(command)
+            raise unfinished_error(repo, command)
         known, theirs, taken = _compare(host, repo, commit)
     if not theirs:
         return {}, None
