@@ -40,8 +40,9 @@ class CardView(Struct, frozen=True):
     """Of a branch: the files that can be left out of a merge."""
 
 
-def show_card(queue: QueueSnapshot, card_id: str) -> CardView:
-    """A card in full. Raises ``UsageError`` where it is not open (any more)."""
+def show_card(queue: QueueSnapshot, card_id: str, key: str = "") -> CardView:
+    """A card in full, for somebody with a key (of a passkey; empty: this user's). Raises ``UsageError`` where it is not
+    open (any more)."""
     card = queue.cards.get(card_id)
     if card is None:
         raise UsageError(f"there is no open card {card_id!r}", remedy="cleared queue list shows them.")
@@ -53,7 +54,7 @@ def show_card(queue: QueueSnapshot, card_id: str) -> CardView:
         row.text,
         row.amount,
         tuple(_card_sections(queue, card)),
-        _list_choices(queue, card),
+        _list_choices(queue, card, key),
         count_group(queue, card_id),
         has_code=card.kind == PROPOSAL.name or (card.record_id is not None and bool(card.agent)),
         has_file=has_bank_file(queue, card),
@@ -61,11 +62,14 @@ def show_card(queue: QueueSnapshot, card_id: str) -> CardView:
     )
 
 
-def _list_choices(queue: QueueSnapshot, card: Card) -> tuple[CardChoice, ...]:
+def _list_choices(queue: QueueSnapshot, card: Card, key: str) -> tuple[CardChoice, ...]:
     is_held = queue.find_held(card) is not None
     if is_held and card.kind != QUESTION.name:
         return ()
-    return (*card_choices(card, is_held=is_held), *queue.list_suggestions(card))
+    choices = card_choices(card, is_held=is_held)
+    if any(choice.verb == "agree" for choice in choices) and queue.is_first(card, key):
+        choices = tuple(choice for choice in choices if choice.verb != "agree")
+    return (*choices, *queue.list_suggestions(card))
 
 
 def card_choices(card: Card, *, is_held: bool = False) -> tuple[CardChoice, ...]:

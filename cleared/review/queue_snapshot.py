@@ -17,6 +17,7 @@ from cleared.cards.card import Card
 from cleared.cards.card_section import CardSection
 from cleared.cards.kinds import BRANCH, CYCLE_NOTE, PROPOSAL
 from cleared.changes.committed_cards import read_cards
+from cleared.changes.decisions.authorization import find_authorization
 from cleared.changes.host import Host
 from cleared.gate.proposals.shown_proposal import ShownProposal, read_shown_proposals
 from cleared.gate.shadow import Shadow, read_shadows
@@ -25,6 +26,7 @@ from cleared.review.branch_text import preview_branch
 from cleared.review.card_facts import CardChoice, CardFacts, CardTheme, QueueRow, SourceRow
 from cleared.review.queue_cards import list_held_cards, proposal_folder
 from cleared.review.record_review import load_reviews
+from cleared.trust.keys import own_public_key
 
 T = TypeVar("T")
 
@@ -43,6 +45,8 @@ class QueueSnapshot:
     """The whole days that a card has waited, once that is ``review.remind_after``; looked at when it is shown."""
     find_held: Callable[[Card], str | None]
     """Why a card cannot be decided as things are, and what to do; looked at when it is shown."""
+    is_first: Callable[[Card, str], bool]
+    """Whether somebody with a key (empty: this user's) is the first of two for a card; looked at when it is shown."""
     proposals: Mapping[str, ShownProposal]
     """The proposals that open cards are about, by folder."""
     shadows: Mapping[str, Shadow]
@@ -124,6 +128,7 @@ def read_queue(host: Host) -> QueueSnapshot:
             cards,
             partial(_count_days_overdue, host.clock.now(), host.config.review.remind_after),
             _HeldCards(host, head, cards).find,
+            partial(_is_first, host, head),
             read_shown_proposals(host, snapshot, map(proposal_folder, of_kind[PROPOSAL.name])),
             read_shadows(host),
             {c.id: preview_branch(host, c.details) for c in (*of_kind[BRANCH.name], *of_kind[CYCLE_NOTE.name])},
@@ -155,6 +160,13 @@ def read_proposal_now(host: Host, queue: QueueSnapshot, card_id: str) -> QueueSn
     with host.open_for_reading() as repo:
         fresh = read_shown_proposals(host, Snapshot(repo, queue.head), [shown.proposal.folder])
     return replace(queue, proposals={**queue.proposals, **fresh})
+
+
+def _is_first(host: Host, head: str, card: Card, key: str) -> bool:
+    with host.open_for_reading() as repo:
+        rules = find_authorization(host, Snapshot(repo, head), "", "", person=False).rules
+    own = key or own_public_key(host.root)
+    return any(rules.person_of(str(first.get("key"))) == rules.person_of(own) for first in card.agreed[-1:])
 
 
 def _count_days_overdue(now: datetime, remind_after: str, card: Card) -> int | None:

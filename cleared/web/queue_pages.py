@@ -320,7 +320,7 @@ def _read_account(text: str) -> int:
 
 
 def _describe(page: PageRequest, queue: QueueSnapshot, card_id: str) -> ShownCard:
-    view, card = show_card(queue, card_id), queue.cards[card_id]
+    view, card = show_card(queue, card_id, page.session.passkey), queue.cards[card_id]
     receipt = str(card.details.get("receipt") or "") if card.kind == RECEIPT.name else ""
     actions = {choice.verb: choice for choice in view.choices if choice.verb != "answer"}
     return ShownCard(

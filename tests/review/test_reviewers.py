@@ -150,6 +150,8 @@ def test_at_the_prompts_what_waits_for_another_is_passed_over(people: People) ->
 
     said = sitting("ana", "a", "a", "q")  # the invoice, the coffee
     assert "It takes two: you are the first" in said and "1 decision made. 1 card left." in said
+    said = sitting("ana", "q")
+    assert "ana decided: confirm: 2025-01-002 ACME INVOICE 12" in said and "Agree with" not in said
     said = sitting("ben", "w")
     assert "w Agree with ana" in said and "ana decided: confirm: 2025-01-002 ACME INVOICE 12" in said
     assert "1 decision made. 0 cards left." in said and damage(people.ws) == []

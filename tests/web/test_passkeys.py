@@ -354,6 +354,7 @@ def test_what_takes_two_takes_the_passkeys_of_two_people(posted: Workspace) -> N
         assert posted.trailers()["Key"] == keys[ana]
         done = posted("queue", "agree", invoice)
         assert done.code == 3 and "you are the first of two" in done.err
+        assert "Agree with" not in server.get(f"/queue?card={invoice}").text, "the first is not offered it"
         assert "Agreed" in press(server, ben, "agree")
     assert posted.trailers()["Key"] == keys[ben] and posted.trailers()["By"] == "Ben"
     assert next(e for e in posted.entries() if e["entry_id"] == "2025-01-002")["status"] == "user-confirmed"
