@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from collections.abc import Iterator
+from itertools import count
 from pathlib import Path, PurePosixPath
 
 from cleared.base.errors import PolicyError, UsageError
@@ -59,6 +61,13 @@ def mend_name(name: str, default: str) -> str:
     room = MAX_NAME_BYTES - len(ending.encode())
     plain = stem.encode()[:room].decode(errors="ignore").rstrip(" .") + ending
     return plain if _name_problem(plain) is None else default
+
+
+def number_names(path: PurePosixPath) -> Iterator[PurePosixPath]:
+    """The path, then ``name-2``, ``name-3`` … without an end: for who takes the first that is free."""
+    yield path
+    for number in count(2):
+        yield path.with_name(f"{path.stem}-{number}{path.suffix}")
 
 
 def _suggest_name(name: str) -> str:

@@ -10,6 +10,7 @@ from typing import Any
 from cleared.base.clock import format_iso
 from cleared.base.errors import ClearedError
 from cleared.base.safe_files import read_stable
+from cleared.base.safe_names import number_names
 from cleared.cards.card import card_id
 from cleared.cards.kinds import BAD_FILE, DUPLICATE_FILE, EVENT_CYCLE, FAILED_RUN, PUSH_REJECTED, SET_ASIDE
 from cleared.cards.refused_files import list_card_files, stage_refusals
@@ -185,12 +186,9 @@ def set_file_aside(host: Host, agent: str, path: str, digest: str, cause: str, t
 
 
 def _find_free_name(host: Host, decision_context: DecisionContext, wanted: str) -> str:
-    path = PurePosixPath(wanted)
-    for number in range(1, 100_000):
-        name = str(path if number == 1 else path.with_name(f"{path.stem}-{number}{path.suffix}"))
-        if decision_context.snapshot.find_entry(name) is None and not (host.root / name).exists():
-            return name
-    return str(path.with_name(f"{path.stem}-{decision_context.context.run_id}{path.suffix}"))
+    names = map(str, number_names(PurePosixPath(wanted)))
+    snapshot = decision_context.snapshot
+    return next(name for name in names if snapshot.find_entry(name) is None and not (host.root / name).exists())
 
 
 def _trace_chain(host: Host, recorded: RecordedEvent) -> list[str]:

@@ -5,11 +5,11 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from itertools import count
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from shlex import quote
 
 from cleared.base.errors import PolicyError
+from cleared.base.safe_names import number_names
 from cleared.books.decisions.import_undoing import ImportUndoing, UndoneFiles, describe_decided
 from cleared.books.entry_comparison import EntryComparison
 from cleared.books.importing.kept_bank_files import digest_file, find_kept_files
@@ -55,16 +55,16 @@ def _list_ways_again(case: RevertCase) -> Iterator[str]:
             yield f"cleared import {quote(here[digest])}"
         elif digest in committed:
             shown = quote(f"{case.commit.short}:{committed[digest]}")
-            place = _choose_free_name(layout.root / layout.import_dir, Path(name), chosen)
+            place = _choose_free_name(layout.root / layout.import_dir, PurePosixPath(name), chosen)
             yield f"git show {shown} > {quote(f'{layout.import_dir}/{place}')} && cleared agent run {case.run.agent}"
         else:
             yield f"put {name} into {layout.import_dir}/ once more; no copy of it is kept here"
 
 
-def _choose_free_name(folder: Path, name: Path, chosen: set[str]) -> str:
+def _choose_free_name(folder: Path, name: PurePosixPath, chosen: set[str]) -> str:
     """Under which name a file can be put into a folder: what waits there under its own is not to be lost. ``chosen``:
     those of the others."""
-    names = (name.name if n == 1 else f"{name.stem}-{n}{name.suffix}" for n in count(1))
+    names = (each.name for each in number_names(name))
     free = next(each for each in names if each not in chosen and not os.path.lexists(folder / each))
     chosen.add(free)
     return free

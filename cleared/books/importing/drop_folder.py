@@ -12,14 +12,14 @@ from contextlib import suppress
 from datetime import date
 from functools import cache, partial
 from operator import attrgetter
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Any, Final
 
 from cleared.base import money
 from cleared.base.clock import DeadlineExceeded, check_deadline
 from cleared.base.errors import ClearedError, Place, PolicyError, PrimitiveError
 from cleared.base.safe_files import read_stable
-from cleared.base.safe_names import resolve_inside
+from cleared.base.safe_names import number_names, resolve_inside
 from cleared.books.bank_files import ImportFileError
 from cleared.books.importing import file_cards
 from cleared.books.importing.bank_file import (
@@ -364,14 +364,12 @@ class ImportSession:
     def _choose_target(self, name: str, imported_at: str) -> str:
         """Where the file will lie: its own name, or the first free of ``name-2``, ``name-3`` …"""
         is_full = len(self.bank.all_imports) >= KEPT_TOGETHER
-        path = Path(name_month_folder(self.layout, self.committed, imported_at) if is_full else "", name)
-        for n in range(1, 100_000):
-            candidate = path if n == 1 else path.with_name(f"{path.stem}-{n}{path.suffix}")
-            target = f"{self.layout.processed_dir}/{candidate.as_posix()}"
-            if target not in self.targets and not self.committed(target) and not (self.layout.root / target).exists():
-                self.targets.add(target)
-                return target
-        raise PrimitiveError(f"there are too many processed files named {name}", remedy="Rename the file.")
+        month = name_month_folder(self.layout, self.committed, imported_at) if is_full else ""
+        names = map(str, number_names(PurePosixPath(self.layout.processed_dir, month, name)))
+        known, root = self.targets, self.layout.root
+        target = next(n for n in names if n not in known and not self.committed(n) and not (root / n).exists())
+        self.targets.add(target)
+        return target
 
     # -- committing ------------------------------------------------------------------------------------------------
 

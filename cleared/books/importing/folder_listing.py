@@ -30,10 +30,10 @@ def list_names(root: Path) -> list[str]:
 
 def refuse_bad_name(name: str) -> None:
     """A script could neither be given such a name nor pass it on: one file of that kind must not stop the others."""
-    if has_control_characters(name):
-        what = "holds control characters, or bytes that are not UTF-8"
-    elif relative_problem(name):
-        what = "begins with ~ or as a drive does, or holds a backslash or characters that cannot be seen"
-    else:
-        return
-    raise PolicyError(f"the file's name {what}", remedy="Rename the file.")
+    if relative_problem(name):
+        what = (
+            "holds control characters, or bytes that are not UTF-8"
+            if has_control_characters(name)
+            else "begins with ~ or as a drive does, or holds a backslash or characters that cannot be seen"
+        )
+        raise PolicyError(f"the file's name {what}", remedy="Rename the file.")
