@@ -10,7 +10,14 @@ import typer
 from cleared.base.terminal import count_noun, print_json, print_line, print_message
 from cleared.changes.audit.acceptance import accept_commit, list_accepted_changes
 from cleared.changes.audit.record_violations import describe_violations
-from cleared.cli.options import JsonOption, WorkspaceOption, open_host, open_host_once, open_readable_host
+from cleared.cli.options import (
+    JsonOption,
+    WorkspaceOption,
+    open_host,
+    open_host_once,
+    open_readable_host,
+    tell_directory,
+)
 from cleared.cli.showing import has_terminal
 from cleared.domains.installed_domains import describe_number_of_records
 from cleared.review.damage_cards import update_damage_cards
@@ -45,6 +52,7 @@ def check_records(
             )
     if violations:
         print_message(f"cleared: {count_noun(len(violations), 'violation')}")
+        tell_directory(v["remedy"] for v in violations)
         sys.stdout.flush()
         raise typer.Exit(1)
 

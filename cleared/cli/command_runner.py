@@ -124,6 +124,9 @@ def _print_refusal(error: ClearedError, as_json: bool) -> int:
         print(f"cleared: {ascii(str(error))[1:-1]}", file=sys.stderr)  # noqa: T201
         return int(error.exit_code)
     told = write_if_open(sys.stderr, f"cleared: {escape_lines(str(error))}\n")
+    options = sys.modules.get("cleared.cli.options")  # where it was never loaded, no workspace was asked for
+    if options is not None and error.remedy:
+        options.tell_directory([error.remedy])
     if as_json:
         data = {
             "type": type(error).__name__,

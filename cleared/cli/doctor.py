@@ -16,7 +16,7 @@ from cleared.changes.trace import TraceStore
 from cleared.cli.doctor_machine import check_machine
 from cleared.cli.doctor_row import Row
 from cleared.cli.doctor_workspace import check_workspace
-from cleared.cli.options import JsonOption, WorkspaceOption, open_host
+from cleared.cli.options import JsonOption, WorkspaceOption, open_host, tell_directory
 
 
 def run_doctor(
@@ -44,6 +44,7 @@ def run_doctor(
             for line in [*more, *([row.remedy] if row.remedy else [])]:
                 print_line(f"{'':<{width + 8}}{line}")
         warned = sum(row.status == "warn" for row in rows)
+        tell_directory(row.remedy for row in rows)
         print_message(
             f"{len(rows)} checks: {len(failed)} failed, {warned} to look at" if failed or warned else "All is well."
         )

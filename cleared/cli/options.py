@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+import re
+from collections.abc import Callable, Iterable, Sequence
 from datetime import date
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from shlex import quote
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
@@ -63,7 +65,11 @@ AgentOption = Annotated[
 ]
 MonthOption = Annotated[str | None, typer.Option("--month", metavar="YYYY-MM", help="Only this month.")]
 
+_TYPED: Final = re.compile(r"(?:^|[ (])(?:git|mv|cp|rm) ")
+"""What is typed in a shell, with paths."""
 _chosen: dict[str, Path | None] = {"workspace": None}
+_asked: list[Path | None] = []
+"""The directory that the command was about, once it has asked."""
 _command_line: list[str] = []
 
 
@@ -79,7 +85,24 @@ def remember_workspace(workspace: Path | None) -> None:
 
 def chosen_workspace(workspace: Path | None) -> Path | None:
     """The directory the command line names: the command's own option first."""
-    return workspace or _chosen["workspace"]
+    _asked[:] = [workspace or _chosen["workspace"]]
+    return _asked[0]
+
+
+def tell_directory(remedies: Iterable[str]) -> None:
+    """Say on stderr where to type what these remedies name, where that is not here: paths in them are relative to the
+    workspace that the command was about."""
+    from cleared.base.errors import WorkspaceError
+    from cleared.workspace.location import find_workspace
+
+    if not _asked or not any(map(_TYPED.search, remedies)):
+        return
+    try:
+        root, here = find_workspace(_asked[0]), Path.cwd().resolve()
+    except (WorkspaceError, OSError):  # there is none, or no directory here any more
+        return
+    if here != root:
+        print_message(f"cleared: type it in the workspace: cd {quote(str(root))}")
 
 
 def parse_day(text: str) -> date:

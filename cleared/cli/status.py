@@ -21,6 +21,7 @@ from cleared.cli.options import (
     chosen_workspace,
     open_host,
     open_readable_host,
+    tell_directory,
 )
 from cleared.service import status_report
 from cleared.triggers.service_log import FILE_NAME, parse_rows, read_last_rows
@@ -98,6 +99,7 @@ def _print_status(status: dict[str, Any]) -> None:
         print_line("")
     for line in status["trouble"]:
         print_line(f"! {line}")
+    tell_directory(status["trouble"])
 
 
 def _notification_text(state: dict[str, Any], phones: dict[str, Any]) -> str:
