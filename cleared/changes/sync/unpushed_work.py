@@ -116,7 +116,9 @@ def list_steps(host: Host, repo: Repository, theirs: str, own: str) -> Sequence[
     if len(commits) > _MOST:
         raise WorkConflict(f"more than {_MOST:,} commits are not pushed", remedy=BY_HAND)
     reader = _StepReader(host, repo, theirs, own)
-    steps = [step for commit in commits if (step := reader.read_step(commit)) is not None]
+    for commit in commits:
+        reader.read_commit(commit)
+    steps = [step for step in reader.steps if not step.accepts or not reader.ended.issuperset(step.accepts.split("\n"))]
     for step in steps:
         if step.withheld and step.commit not in reader.answered:
             raise WorkConflict(
@@ -129,23 +131,29 @@ def list_steps(host: Host, repo: Repository, theirs: str, own: str) -> Sequence[
 
 
 class _StepReader:
-    """Reads commits as steps, the oldest first. ``answered``: those for which somebody answers."""
+    """Reads commits as steps, the oldest first. ``answered``: those for which somebody answers; ``ended``: what was
+    done by hand and taken back by hand, and both of it is no step."""
 
     def __init__(self, host: Host, repo: Repository, theirs: str, own: str) -> None:
         self._host, self._repo, self._own = host, repo, Snapshot(repo, own)
         self.managed, self._books = ManagedFiles(host.layout), find_counting(host, self._own).books
         self._there, self._seen = {*added_lines(None, Snapshot(repo, theirs))}, set[bytes]()
-        self.answered = set[str]()
+        self.answered, self.ended = set[str](), set[str]()
+        self.steps: list[Step] = []
 
-    def read_step(self, commit: str) -> Step | None:
-        """One of them; None for a merge. Raises ``WorkConflict`` as ``list_steps``."""
+    def read_commit(self, commit: str) -> None:
+        """Read the next one, which is no step where it is a merge. Raises ``WorkConflict`` as ``list_steps``."""
         text = self._repo.objects.read_object(commit)[1]
         parents = parse_parents(text)
         if len(parents) != 1:
             _refuse_own_content(self._repo, commit, parents, self.managed)
-            return None
+            return
         header, _, message = text.decode("utf-8", "replace").partition("\n\n")
         before, after = Snapshot(self._repo, parents[0]), Snapshot(self._repo, commit)
+        if (undone := _find_undone(self.steps, before, after)) is not None:
+            self.steps.remove(undone)
+            self.ended |= {undone.commit, commit}
+            return
         lines, withheld = list(added_lines(before, after)), ""
         said = parse_attestation(lines[0]) if len(lines) == 1 else None
         if said is None:
@@ -157,7 +165,7 @@ class _StepReader:
         step = Step(before, after, message.split("\n")[0], header, message, said, is_there, withheld)
         if step.accepts and has_line(self._own, lines[0]):  # git may have taken the answer back
             self.answered.add(step.accepts)
-        return step
+        self.steps.append(step)
 
     def _find_withheld(self, before: Snapshot, after: Snapshot, lines: Sequence[bytes], message: str) -> str:
         """``Step.withheld`` of a commit by hand."""
@@ -194,6 +202,29 @@ class _StepReader:
         if not attests_all(line, said, after.list_changes(before), before, after, rebased=True):
             why = f"{short} is not as it was made: somebody has changed what it holds"
             raise WorkConflict(why, place=place, remedy=BY_HAND)
+
+
+def _find_undone(steps: Sequence[Step], before: Snapshot, after: Snapshot) -> Step | None:
+    """The commit by hand that another one takes back whole, as a revert its own revert does, where nothing but answers
+    came in between: what is done later may rest on it."""
+    last = next((step for step in reversed(steps) if not step.accepts), None)
+    is_undone = last is not None and last.withheld and _compare(last.before, last.after) == _compare(after, before)
+    return last if is_undone else None
+
+
+def _compare(before: Snapshot, after: Snapshot) -> dict[str, Any]:
+    """Of each file that differs what it was, what it is, and how many more of each line it has."""
+    found = {}
+    for path in after.list_changes(before):
+        lines: Counter[bytes] = Counter()
+        kinds = []
+        for snapshot, sign in ((before, -1), (after, 1)):
+            entry, data = snapshot.find_entry(path), snapshot.read_file(path)
+            kinds.append(entry and (entry.mode, None if data is not None else entry.oid))
+            for line in (data or b"").splitlines(keepends=True):
+                lines[line] += sign
+        found[path] = (kinds, {line: count for line, count in lines.items() if count})
+    return found
 
 
 def is_answer_wanted(host: Host, there: Snapshot, step: Step) -> bool:

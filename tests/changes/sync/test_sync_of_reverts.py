@@ -83,20 +83,56 @@ def test_who_has_not_answered_for_it_is_told_to(two: Two) -> None:
     ws.in_order()
 
 
-def test_records_that_somebody_added_by_hand_are_joined_by_hand(two: Two) -> None:
+@pytest.mark.parametrize("is_answered", [False, True])
+def test_what_was_taken_back_and_brought_back_here_is_done_again(two: Two, is_answered: bool) -> None:
+    """A revert and its own revert come to nothing; what they were about comes along."""
+    ws, other = part(two)
+    ws.git("revert", "--no-edit", "HEAD")
+    first = ws.head()
+    if is_answered:
+        ws.ok("accept", "HEAD", "--reason", "meant so")
+    ws.git("revert", "--no-edit", first)
+    if is_answered:
+        ws.ok("accept", "HEAD", "--reason", "after all")
+    ws.ok("journal", "add", "2025-03-05", "march", "5070=9", "1010=-9")
+    ws.ok("sync")
+    other.ok("sync")
+    for each in (ws, other):
+        assert sorted(describe_entries(each)) == sorted(["CORNER SHOP", "CAFE", "by hand", "march"])
+        each.in_order()
+
+
+def test_what_git_took_back_and_brought_back_and_took_back_goes_nowhere(two: Two) -> None:
+    ws, _ = part(two)
+    for _again in range(3):
+        ws.git("revert", "--no-edit", "HEAD")
+    ws.ok("accept", "HEAD", "--reason", "meant so")
+    ws.ok("sync")
+    assert describe_entries(ws) == ["CORNER SHOP", "CAFE"]
+    ws.in_order()
+
+
+@pytest.mark.parametrize("what", ["something else", "between"])
+def test_records_that_somebody_added_by_hand_are_joined_by_hand(two: Two, what: str) -> None:
     """What was done since may rest on them; their numbers are those of others there."""
     ws, _ = part(two)
     take_back(ws, "HEAD")
-    ws.git("revert", "--no-edit", "HEAD~1")
+    if what == "between":
+        ws.ok("journal", "add", "2025-03-05", "march", "5070=9", "1010=-9")
+    ws.git("revert", "--no-commit", "HEAD~2" if what == "between" else "HEAD~1")
+    if what == "something else":
+        ws.put("NOTES.md", "mine")
+        ws.git("add", "NOTES.md")
+    ws.git("commit", "-qm", "Reapply")
     ws.ok("accept", "HEAD", "--reason", "after all")
     with unchanged(ws):
         commit = ws.git("rev-parse", "HEAD~1").strip()[:10]
-        said = f"books/2025/02/journal.csv: {commit} brings back by git what was taken back by git (post: 2025-02-002"
+        said = f"{commit} brings back by git what was taken back by git (post: 2025-02-002"
         refused(ws("sync"), 3, said, f"git reset --keep {commit}~1", "docs/howto/two-clones.md")
     ws.git("reset", "-q", "--keep", f"{commit}~1")
     take_ok(ws, "recover", "--forget")
     ws.ok("sync")
-    assert describe_entries(ws) == ["CORNER SHOP", "CAFE"]
+    assert [each for each in describe_entries(ws) if each != "march"] == ["CORNER SHOP", "CAFE"]
     ws.in_order()
 
 
