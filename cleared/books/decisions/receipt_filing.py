@@ -17,6 +17,7 @@ from msgspec import Struct, structs
 from cleared.base.clock import format_iso
 from cleared.base.errors import ClearedError, Place, PolicyError, UsageError, WorkspaceError
 from cleared.base.safe_files import read_stable, write_new
+from cleared.base.safe_names import mend_name
 from cleared.books.card_kinds import RECEIPT
 from cleared.books.decisions import book_subjects
 from cleared.books.decisions.receipt_proposals import propose_links, read_receipts
@@ -155,8 +156,7 @@ def copy_to_inbox(root: Path, name: str, data: bytes) -> str:
     if folder.is_symlink() or folder.parent.is_symlink():
         raise WorkspaceError("the inbox of receipts is a link", place=Place(INBOX), remedy="Make it a folder.")
     folder.mkdir(parents=True, exist_ok=True)
-    plain = "".join(c if c.isprintable() and c not in "/\\" else "_" for c in name).lstrip(".")[-120:] or "receipt"
-    for chosen in (plain, f"{hashlib.sha256(data).hexdigest()[:16]}-{plain}"):
+    for chosen in (plain := mend_name(name, "receipt"), f"{hashlib.sha256(data).hexdigest()[:16]}-{plain}"):
         if write_new(folder / chosen, data):
             break
     return f"{INBOX}/{chosen}"
