@@ -208,11 +208,13 @@ def _find_undone(steps: Sequence[Step], before: Snapshot, after: Snapshot) -> St
     """The commit by hand that another one takes back whole, as a revert its own revert does, where nothing but answers
     came in between: what is done later may rest on it."""
     last = next((step for step in reversed(steps) if not step.accepts), None)
-    is_undone = last is not None and last.withheld and _compare(last.before, last.after) == _compare(after, before)
+    is_undone = (
+        last is not None and last.withheld and _compare_files(last.before, last.after) == _compare_files(after, before)
+    )
     return last if is_undone else None
 
 
-def _compare(before: Snapshot, after: Snapshot) -> dict[str, Any]:
+def _compare_files(before: Snapshot, after: Snapshot) -> dict[str, Any]:
     """Of each file that differs what it was, what it is, and how many more of each line it has."""
     found = {}
     for path in after.list_changes(before):
