@@ -6,8 +6,9 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import replace
 from datetime import date, timedelta
+
+from msgspec.structs import replace
 
 from bench.calls import empty_primitives
 from bench.measure import Result, compare, interleave, seconds

@@ -6,11 +6,10 @@ import getpass
 import os
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
-from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final
 
-from msgspec import structs
+from msgspec import Struct, structs
 
 from cleared.base import money
 from cleared.base.bounds import MAX_ITEMS
@@ -44,8 +43,7 @@ _LOOP_STATE: Final = ".auto-loop"
 """How the files of a loop begin that lie beside ``.cleared/``."""
 
 
-@dataclass(slots=True)
-class Host:
+class Host(Struct, eq=False):
     """One workspace, opened. ``show_message`` gets lines for the user (stderr)."""
 
     root: Path
@@ -65,9 +63,9 @@ class Host:
     """Reads the settings in force again; ``None`` where they stay as they are."""
     policy_stamp: object = None
     """Tells one state of the settings in force from another (``settings_stamp``)."""
-    make_executor: Callable[[Host], AbstractContextManager[Executor]] | None = field(default=None, repr=False)
+    make_executor: Callable[[Host], AbstractContextManager[Executor]] | None = None
     """Starts the sandbox that the configuration names; set by ``app.open_workspace``."""
-    kept_executor: Executor | None = field(default=None, repr=False, compare=False)
+    kept_executor: Executor | None = None
     """The sandbox that ``keep_executor`` holds."""
     command_key: str = ""
     """Of a command that would do it once more if it were said again: what tells one such command from others."""
@@ -78,16 +76,20 @@ class Host:
     serve a workspace one at a time."""
     reads_again: bool = False
     """Whether the program goes on to read the books of later commits, so that what it has read is worth keeping."""
-    _open: Repository | None = field(init=False, default=None, repr=False, compare=False)
-    _traces: TraceStore | None = field(init=False, default=None, repr=False, compare=False)
-    _added_secrets: tuple[str, ...] = field(init=False, default=(), repr=False, compare=False)
-    domain_problem: WorkspaceError | None = field(init=False, default=None)
+    _open: Repository | None = None
+    _traces: TraceStore | None = None
+    _added_secrets: tuple[str, ...] = ()
+    domain_problem: WorkspaceError | None = None
     """Why the domains that the settings in force name are not there: nothing is run or decided then but settings."""
-    decimal_places: int = field(init=False)
-    redactor: Redactor = field(init=False)
+    decimal_places: int = 2
+    redactor: Redactor = Redactor()
 
     def __post_init__(self) -> None:
+        self._open, self._traces, self._added_secrets = None, None, ()  # in a copy, too: each opens its own
         self._derive_settings()
+
+    def __repr__(self) -> str:
+        return f"Host({str(self.root)!r})"  # and none of the secrets that it knows
 
     def _derive_settings(self) -> None:
         self.domain_problem = use_plugins(self.config.domains.plugins)
@@ -119,7 +121,7 @@ class Host:
     def with_config(self, config: Config) -> Host:
         """The same workspace as it would be under these settings, whatever comes in force meanwhile."""
         layout = structs.replace(self.layout, config=config)
-        return replace(self, config=config, layout=layout, reread_policy=None)
+        return structs.replace(self, config=config, layout=layout, reread_policy=None)
 
     def refuse_invalid_policy(self) -> None:
         """Raises ``PolicyError`` where nothing may run under the settings in force; ``WorkspaceError`` where there is

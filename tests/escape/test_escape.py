@@ -137,7 +137,7 @@ def world(tmp_path_factory: pytest.TempPathFactory, starting_point: Path) -> Ite
         listener.setblocking(False)
         host = workspace_opening.open_workspace(top / "books")
         sandbox_config = structs.replace(host.config.sandbox, max_output_kb=64)
-        host = dataclasses.replace(host, config=structs.replace(host.config, sandbox=sandbox_config))
+        host = structs.replace(host, config=structs.replace(host.config, sandbox=sandbox_config))
         repo = stack.enter_context(host.open_for_reading())
         sandbox = stack.enter_context(Sandbox())
         yield World(Workspace(top / "books"), host, repo, sandbox, secret, canary, listener)

@@ -4,7 +4,6 @@ written outside of ``.cleared/``."""
 from __future__ import annotations
 
 import contextlib
-import dataclasses
 import faulthandler
 import os
 import secrets
@@ -113,7 +112,7 @@ class Fuzzer:
 
     def __post_init__(self) -> None:
         sandbox = structs.replace(self.host.config.sandbox, timeout=2.0, memory_mb=64)
-        self.host = dataclasses.replace(
+        self.host = structs.replace(
             self.host, config=structs.replace(self.host.config, sandbox=sandbox), show_message=lambda _: None
         )
         self.primitives = primitive_registry()

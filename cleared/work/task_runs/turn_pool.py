@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import threading
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
-from dataclasses import replace
 from types import TracebackType
+
+from msgspec.structs import replace
 
 from cleared.base.errors import ClearedError
 from cleared.changes.host import Host
