@@ -5,7 +5,9 @@ from __future__ import annotations
 import os
 import stat
 from pathlib import Path
-from typing import Final, NamedTuple, cast
+from typing import Final, cast
+
+from msgspec import Struct
 
 from cleared.base.errors import WorkspaceError
 from cleared.git.git_process import Git, find_git, first_line
@@ -30,7 +32,7 @@ _SWITCHES: Final = frozenset(
 """What git itself writes into a new repository: true or false. What else ``core`` says, git is asked about."""
 
 
-class Location(NamedTuple):
+class Location(Struct, frozen=True):
     """``git_dir``: the working tree's own directory; ``common_dir``: the same but in a linked worktree."""
 
     hash_name: HashName

@@ -18,7 +18,7 @@ from cleared.sandbox.trigger_kinds import WEBHOOK
 from cleared.triggers.agent_triggers import read_header
 from cleared.trust.person_only import refuse_in_job
 from cleared.web.client_file import ClientFile, WebhookSecret
-from cleared.workspace.location import read_checkout
+from cleared.workspace.surroundings import read_checkout
 
 _SECRET_BYTES: Final = 32
 _MOST: Final = 1_000

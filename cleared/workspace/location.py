@@ -8,12 +8,11 @@ from __future__ import annotations
 import functools
 import hashlib
 import os
-import re
 import stat
 import sys
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
 
@@ -180,19 +179,8 @@ def _require_absolute(variable: str, text: str) -> Path:
 
 
 _LINK: Final = "gitdir:"
-_OID: Final = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
 _REMEMBERED: Final = "refs/worktree/cleared"
 _MAX_NAME_BYTES: Final = 150
-
-
-class Checkout(NamedTuple):
-    """What is checked out in a working tree."""
-
-    branch: str
-    """The full name of the branch."""
-    commit: str
-    remembered: str
-    """What stands in the reference that remembers the last commit that this program made there; empty without one."""
 
 
 def find_git_folders(root: Path) -> tuple[Path, Path] | None:
@@ -204,7 +192,7 @@ def find_git_folders(root: Path) -> tuple[Path, Path] | None:
     try:
         mode = os.stat(folder).st_mode  # noqa: PTH116
         if stat.S_ISREG(mode):
-            text = _read_line(folder)
+            text = read_git_line(folder)
             if not text.startswith(_LINK):
                 return None
             folder = os.path.join(root, text.removeprefix(_LINK).strip())  # noqa: PTH118
@@ -214,7 +202,7 @@ def find_git_folders(root: Path) -> tuple[Path, Path] | None:
     if not stat.S_ISDIR(mode):
         return None
     real = Path(os.path.realpath(folder))
-    common = _read_line(f"{folder}{os.sep}commondir")
+    common = read_git_line(f"{folder}{os.sep}commondir")
     return real, (Path(folder) / common).resolve() if common else real
 
 
@@ -224,7 +212,7 @@ def exclude_temporaries(root: Path) -> None:
     if folders is None:
         return
     path = folders[1] / "info" / "exclude"
-    text = _read_text(path)
+    text = read_git_text(path)
     if TEMPORARY_PATTERN in text.splitlines():
         return
     gap = "\n" if text and not text.endswith("\n") else ""
@@ -237,36 +225,9 @@ def exclude_temporaries(root: Path) -> None:
             os.close(descriptor)
 
 
-def _read_line(path: Path | str) -> str:
-    return _read_text(path).rstrip("\r\n")
-
-
-def read_checkout(root: Path) -> Checkout | None:
-    """The branch that is checked out at ``root``, and its commit, as git would tell them.
-
-    None wherever that is not plain to see: a linked working tree, no branch, another format of references, a git
-    directory of another user, a commit that was killed or is under way.
-    """
-    git = root / ".git"
-    try:
-        if not git.is_dir() or (git / "commondir").exists() or (git / "reftable").exists():
-            return None
-        if hasattr(os, "geteuid") and {root.stat().st_uid, git.stat().st_uid} != {os.geteuid()}:
-            return None
-        if (git / "index.lock").exists() or (root / ".cleared/seal.json").exists():
-            return None
-    except OSError:
-        return None
-    head = _read_line(git / "HEAD")
-    branch = head.removeprefix("ref: ").strip()
-    if not head.startswith("ref: ") or not branch.startswith("refs/heads/") or branch == "refs/heads/.invalid":
-        return None
-    commit = _read_line(git / branch).strip()
-    if not commit and not (git / branch).exists():
-        line = rf"^({_OID.pattern}) {re.escape(branch)}$"
-        packed = re.search(line, _read_text(git / "packed-refs"), re.MULTILINE)
-        commit = packed[1] if packed is not None else ""
-    return Checkout(branch, commit, _read_line(git / remembered_ref(branch))) if _OID.fullmatch(commit) else None
+def read_git_line(path: Path | str) -> str:
+    """The text of a file of git that has one line; empty where it cannot be read."""
+    return read_git_text(path).rstrip("\r\n")
 
 
 def remembered_ref(branch: str) -> str:
@@ -278,7 +239,8 @@ def remembered_ref(branch: str) -> str:
     return f"{_REMEMBERED}/{name}"
 
 
-def _read_text(path: Path | str) -> str:
+def read_git_text(path: Path | str) -> str:
+    """The text of a file of git; empty where it cannot be read."""
     try:
         with open(path, "rb") as file:  # noqa: PTH123
             return file.read().decode("utf-8", "surrogateescape")

@@ -15,7 +15,9 @@ from datetime import date
 from decimal import Decimal
 from operator import attrgetter
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
+
+from msgspec import Struct
 
 from cleared.books.index.month_memory import index_files
 from cleared.books.ledger.bank_lines import BankLine
@@ -33,7 +35,7 @@ _SPARE_FILES: Final = 64
 """Of other accounts and months, and of states that are over."""
 
 
-class Charge(NamedTuple):
+class Charge(Struct, frozen=True):
     """What is asked of a bank line that took money: of thousands, whole lines would take longer than all the rest."""
 
     line_id: str

@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from datetime import date
 from decimal import Decimal, InvalidOperation
-from typing import Final, NamedTuple
+from typing import Final
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -172,7 +172,7 @@ class AgreementCheck(Struct, eq=False):
         )
 
 
-class BookedLine(NamedTuple):
+class BookedLine(Struct, frozen=True):
     """A bank line, and what the books have of it. ``parts``: (entry's date, amount) of each leg that was ever matched
     to it, those of voided entries and of reversals too. ``is_ignored``: somebody said that it is not to be booked."""
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from datetime import date
 from decimal import Decimal
-from typing import Final, NamedTuple
+from typing import Final
 
 from msgspec import Struct
 
@@ -18,7 +18,7 @@ TEXT_LENGTH: Final = 200
 """Of a bank's text, what a transfer's card keeps."""
 
 
-class BookedLine(NamedTuple):
+class BookedLine(Struct, frozen=True, array_like=True):
     """One entry of a bank account. ``amount``: as the bank moves, negative is money out."""
 
     entry_id: str

@@ -11,7 +11,9 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import date
 from decimal import Decimal
-from typing import Final, NamedTuple
+from typing import Final
+
+from msgspec import Struct
 
 from cleared.base import money
 from cleared.books.ledger.entry import Entry, Leg
@@ -41,7 +43,7 @@ def date_tags(day: date, meant: date) -> list[str]:
     return [] if day == meant else [f"{ORIGINAL_DATE}{meant}"]
 
 
-class LinkedEntry(NamedTuple):
+class LinkedEntry(Struct, frozen=True, array_like=True):
     """An entry that names others, and its tags."""
 
     entry_id: str
@@ -103,7 +105,7 @@ def sum_by_account(legs: Iterable[tuple[int, Decimal]]) -> dict[int, Decimal]:
     return {account: money.total(parts) for account, parts in amounts.items()}
 
 
-class ChainEntry(NamedTuple):
+class ChainEntry(Struct, frozen=True):
     """What a check of a chain needs of an entry."""
 
     entry_id: str
@@ -113,7 +115,7 @@ class ChainEntry(NamedTuple):
     reference: str
 
 
-class DoubleCount(NamedTuple):
+class DoubleCount(Struct, frozen=True):
     """A day on which a chain does not count once. ``entries``: those of the chain up to that day."""
 
     day: date

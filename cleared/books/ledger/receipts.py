@@ -14,7 +14,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from datetime import date, timedelta
 from decimal import Decimal, InvalidOperation
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Final
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -190,7 +190,7 @@ DAYS_UNDATED: Final = 45
 """How old an entry may be for a receipt that names no day."""
 
 
-class Payment(NamedTuple):
+class Payment(Struct, frozen=True):
     """What of an entry a receipt can prove: money that left or reached a bank account."""
 
     entry_id: str

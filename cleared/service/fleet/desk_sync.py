@@ -17,7 +17,7 @@ from cleared.service.fleet.fleet_database import FleetDatabase
 from cleared.service.fleet.fleet_home import Fleet
 from cleared.service.fleet.fleet_owner import open_desk_of
 from cleared.service.fleet.job_queue import ask_for_job, open_queue
-from cleared.workspace.location import read_checkout
+from cleared.workspace.surroundings import read_checkout
 
 _LOOK_SECONDS: Final = 1.0
 _LOOKS: Final = 5
