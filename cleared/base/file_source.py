@@ -13,7 +13,7 @@ from typing import Final, Protocol
 
 MAX_PART_BYTES: Final = 128 << 10
 """What is larger is not added to any more."""
-_PART: Final = re.compile(r"_[0-9]{3,}(?=\.[a-z]+\Z)")
+_PART: Final = r"_[0-9]{3,}(?=\.[a-z]+\Z)"
 MONTH_MARK: Final = re.compile(r"-([0-9]{4}-(?:0[1-9]|1[0-2]))(?:_[0-9]{3,})?(?=\.[a-z]+\Z)")
 """What a path ends with that is of a month, or a part of one, before its suffix. Without it, it is the path of the file
 that earlier versions had for all months."""
@@ -47,7 +47,7 @@ def choose_part(source: FileSource, path: str, known: Collection[str], header: s
 
 def find_whole(path: str) -> str:
     """The path of the file that a path is a part of, which is its first part."""
-    return _PART.sub("", path)
+    return re.sub(_PART, "", path)
 
 
 def list_dated(source: FileSource, path: str) -> list[str]:

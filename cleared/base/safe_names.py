@@ -15,7 +15,7 @@ MAX_NAME_BYTES = 120
 _UNSEEN = {"Cc", "Cf", "Cs", "Zl", "Zp"}
 # Devices on Windows, with any extension: a workspace that holds one cannot be checked out there.
 _RESERVED = re.compile(r"(?i)(?:con|prn|aux|nul|conin\$|conout\$|com[0-9¹²³]|lpt[0-9¹²³])(?:\..*)?")
-_PLAIN = re.compile(r"[A-Za-z0-9_.-]")
+_PLAIN = r"[A-Za-z0-9_.-]"
 _DRIVE = re.compile(r"[A-Za-z]:")
 _MAX_ENDING = 20
 
@@ -36,7 +36,7 @@ def require_safe_name(name: str, noun: str) -> str:
 
 def require_plain_name(name: str, noun: str) -> str:
     """As ``require_safe_name``, of a name that people know a file by: letters of other alphabets look like these."""
-    odd = next((c for c in require_safe_name(name, noun) if not _PLAIN.fullmatch(c)), None)
+    odd = next((c for c in require_safe_name(name, noun) if not re.fullmatch(_PLAIN, c)), None)
     if odd is not None:
         what = unicodedata.name(odd, "a character without a name").lower()
         raise UsageError(
@@ -72,7 +72,7 @@ def number_names(path: PurePosixPath) -> Iterator[PurePosixPath]:
 
 def _suggest_name(name: str) -> str:
     decomposed = unicodedata.normalize("NFKD", name.replace(" ", "-"))
-    return "".join(c for c in decomposed if _PLAIN.fullmatch(c)).strip(".-") or "my-name_2"
+    return "".join(c for c in decomposed if re.fullmatch(_PLAIN, c)).strip(".-") or "my-name_2"
 
 
 def _name_problem(name: str) -> str | None:

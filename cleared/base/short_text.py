@@ -9,7 +9,7 @@ import re
 from collections.abc import Sequence
 from typing import Final
 
-_PLAIN_NAME: Final = re.compile(r"[\w./*?@:+-]{1,80}", re.ASCII)
+_PLAIN_NAME: Final = r"(?a)[\w./*?@:+-]{1,80}"
 _MOST_NAME: Final = 200
 MARK_BYTES: Final = 8
 
@@ -32,7 +32,7 @@ def quote_text(text: str, most: int) -> str:
 
 def quote_name(name: str) -> str:
     """A name as it is where it is one plain word, else in “quotation marks”: nothing in it reads as words of ours."""
-    return name if _PLAIN_NAME.fullmatch(name) else quote_text(name, _MOST_NAME)
+    return name if re.fullmatch(_PLAIN_NAME, name) else quote_text(name, _MOST_NAME)
 
 
 def join_words(words: Sequence[str], word: str = "and") -> str:

@@ -181,14 +181,14 @@ def _read_subject(row: bytes, columns: Sequence[int]) -> Subject:
     return tuple(fields[at] for at in columns if at < len(fields))
 
 
-_LINE_END: Final = re.compile("\r\n?|\n")
+_LINE_END: Final = "\r\n?|\n"
 """As who reads the bytes of these files ends a line; a text may have other characters at which one could be ended."""
 Row = tuple[str, ...]
 """The key of its kind, and the values that tell two rows of it apart."""
 
 
 def _read_cards(text: str) -> Iterator[NamedRow]:
-    for line in _LINE_END.split(text):
+    for line in re.split(_LINE_END, text):
         try:
             event = json.loads(line)
             row = (str(event["event"]), str(event["id"]), str(event.get("resolution", "")))
@@ -198,7 +198,7 @@ def _read_cards(text: str) -> Iterator[NamedRow]:
 
 
 def _read_decisions(text: str) -> Iterator[NamedRow]:
-    for line in _LINE_END.split(text):
+    for line in re.split(_LINE_END, text):
         try:
             yield (line,), str(json.loads(line)["says"]["by"])
         except (ValueError, KeyError, TypeError, RecursionError):

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 Changes = Mapping[str, tuple[str, str]]
 """Path → the blob ids before and after, empty where there is nothing; of a link or a submodule with its mode before."""
 
-_ID_DIGITS = re.compile(r"[0-9a-fA-F]{4,64}")
+_ID_DIGITS = r"[0-9a-fA-F]{4,64}"
 _FORMAT = "--format=tformat:%H%x00%h%x00%at%x00%an%x00%ae%x00%B"
 
 
@@ -117,7 +117,7 @@ def read_commit(root: Path, rev: str) -> CommitInfo:
         try:
             if rev.startswith("-"):
                 raise ValueError("an option, not a revision")
-            names = _find_objects(repo, rev) if _ID_DIGITS.fullmatch(rev) else []
+            names = _find_objects(repo, rev) if re.fullmatch(_ID_DIGITS, rev) else []
             commit = _find_commit(repo, names or [rev])
         except (WorkspaceError, ValueError):  # ValueError also for a NUL in it
             raise UsageError(f"there is no commit {rev!r}", remedy="See: git log.") from None

@@ -38,9 +38,9 @@ _MAX_SHOWN: Final = 100
 _MODES: Final = (*_FOLDER_BYTES, b"100644", b"100664", b"100755", b"120000", b"160000")
 _MODE_TEXTS: Final = {mode: mode.decode() for mode in _MODES}
 _ENTRY: Final = rb"(%s) ([^/\0]++)\0(.{%%d})" % b"|".join(_MODES)
-_TREE_ENTRY: Final = {size: re.compile(_ENTRY % size, re.DOTALL) for size in (20, 32)}
+_TREE_ENTRY: Final = {size: b"(?s)%s" % (_ENTRY % size) for size in (20, 32)}
 """By the bytes of an id: the mode, the name and the id of an entry in a tree."""
-_WHOLE_TREE: Final = {size: re.compile(rb"(?:%s)*" % (_ENTRY % size), re.DOTALL) for size in (20, 32)}
+_WHOLE_TREE: Final = {size: b"(?s)(?:%s)*" % (_ENTRY % size) for size in (20, 32)}
 """Matched first, from one entry to the next: to look for entries in what somebody else wrote may take hours."""
 
 #: Bytes of the objects that are remembered, and of the largest of them: one command reads the same few again and again,
@@ -324,7 +324,7 @@ def _parse_tree(oid: str, kind: str, content: bytes) -> dict[str, TreeEntry]:
     if kind != "tree":
         raise WorkspaceError(f"the object {oid} is a {kind}, not a tree")
     size = len(oid) // 2
-    found = _TREE_ENTRY[size].findall(content) if _WHOLE_TREE[size].fullmatch(content) else []
+    found = re.findall(_TREE_ENTRY[size], content) if re.fullmatch(_WHOLE_TREE[size], content) else []
     entries = {
         raw.decode("utf-8", "surrogateescape"): TreeEntry(_MODE_TEXTS[mode], child.hex()) for mode, raw, child in found
     }

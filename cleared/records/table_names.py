@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from typing import Final, TypeAlias
 
 FOLDER: Final = "records"
-_NAME: Final = re.compile(r"[a-z][a-z0-9_-]{0,59}", re.ASCII)
+_NAME: Final = r"(?a)[a-z][a-z0-9_-]{0,59}"
 
 Key: TypeAlias = tuple[str, ...]
 
@@ -22,7 +22,7 @@ def schema_path(name: str) -> str:
 
 def is_table_name(name: str) -> bool:
     """Whether it can name a table: small letters, digits, ``-`` and ``_``."""
-    return _NAME.fullmatch(name) is not None
+    return re.fullmatch(_NAME, name) is not None
 
 
 def table_of(path: str, ending: str) -> str | None:

@@ -37,9 +37,9 @@ RULES: Final = make_rules(
     since="0.2",
 )
 
-_NOT_ASCII: Final = re.compile(r"[^\x00-\x7f]+")
+_NOT_ASCII: Final = r"[^\x00-\x7f]+"
 _REST: Final = re.compile(r"\w*")
-_PREFIX: Final = re.compile(r"^\w*")
+_PREFIX: Final = r"^\w*"
 
 
 def find_invisible(source: str, file: str) -> Iterator[Finding]:
@@ -65,7 +65,7 @@ def find_strange_names(source: str, file: str) -> Iterator[Finding]:
     if source.isascii():
         return
     code, end = blank_strings(source), 0
-    for match in islice(_NOT_ASCII.finditer(code), _MOST):
+    for match in islice(re.finditer(_NOT_ASCII, code), _MOST):
         if match.start() < end:
             continue
         start = match.start()
@@ -91,7 +91,7 @@ def is_strange_name(name: str, template: ast.AST, lines: list[str]) -> bool:
     first, last = getattr(template, "lineno", 1), getattr(template, "end_lineno", None) or len(lines)
     text = "\n".join(lines[first - 1 : last])
     written = text.encode()[getattr(template, "col_offset", 0) :].decode(errors="ignore")
-    inside = _PREFIX.sub("", written, count=1)
+    inside = re.sub(_PREFIX, "", written, count=1)
     return not re.search(rf"(?<!\w){re.escape(name)}(?!\w)", inside)
 
 

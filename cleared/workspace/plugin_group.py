@@ -10,8 +10,8 @@ from msgspec import Struct
 
 from cleared.base.errors import Place, WorkspaceError
 
-NAME: Final = re.compile(r"[a-z][a-z0-9_]{0,39}", re.ASCII)
-ANY_NAME: Final = re.compile(r".+")
+NAME: Final = r"(?a)[a-z][a-z0-9_]{0,39}"
+ANY_NAME: Final = r".+"
 
 _T = TypeVar("_T")
 
@@ -24,7 +24,8 @@ class PluginGroup(Struct, frozen=True):
     group: str
     setting: str
     """The key of the settings that names those in use."""
-    names: re.Pattern[str] = NAME
+    names: str = NAME
+    """The pattern of their names."""
 
     def load(self, name: str, kind: type[_T], make: Callable[[Any], Any] = lambda found: found) -> _T:
         """The plug-in of that name: what ``make`` makes of what the entry point names.
@@ -40,7 +41,7 @@ class PluginGroup(Struct, frozen=True):
             found = make(points[0].load())
         except Exception as error:  # somebody else's code
             raise self.error(name, f"{type(error).__name__}: {error}") from error
-        if not isinstance(found, kind) or getattr(found, "name", None) != name or not self.names.fullmatch(name):
+        if not isinstance(found, kind) or getattr(found, "name", None) != name or not re.fullmatch(self.names, name):
             raise self.error(name, f"{points[0].value} is no {self.noun} of that name")
         return found
 

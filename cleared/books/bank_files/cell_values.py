@@ -46,7 +46,7 @@ class AmountStyle(Struct, frozen=True):
         if self.thousands:
             group = f"[{re.escape(_VARIANTS.get(self.thousands, self.thousands))}]"
             whole = f"(?:[0-9]{{1,3}}(?:(?P<g>{group})[0-9]{{3}}(?:(?P=g)[0-9]{{3}})*)?|[0-9]+)"
-        number = re.compile(f"(?P<whole>{whole})?(?:{point}(?P<fraction>[0-9]+))?", re.ASCII)
+        number = f"(?a)(?P<whole>{whole})?(?:{point}(?P<fraction>[0-9]+))?"
         symbols = tuple(sorted((s.strip() for s in self.symbols if s.strip()), key=len, reverse=True))
         simple = _SIMPLE if self.decimal == "." else re.compile(r"-?[0-9]{1,30}", re.ASCII)
 
@@ -55,7 +55,7 @@ class AmountStyle(Struct, frozen=True):
                 amount = money.decode(text, places)
                 return amount or abs(amount)  # nothing has no sign
             sign, body = _strip_sign_and_symbol(text, symbols)
-            match = number.fullmatch(body) if body else None
+            match = re.fullmatch(number, body) if body else None
             if match is None:
                 raise ValueError(self._explain_failure(text, body))
             digits = re.sub(r"[^0-9]", "", match["whole"] or "0")
@@ -146,15 +146,15 @@ def make_strptime_parser(date_format: str) -> DateParser:
     return lru_cache(maxsize=1_000)(parse)
 
 
-_AMOUNT = re.compile(r"([+-]?)([0-9]{1,30})?(?:[.,]([0-9]{0,9}))?", re.ASCII)
-_IBAN = re.compile(r"[A-Z]{2}[0-9]{2}[A-Z0-9]{11,30}", re.ASCII)
-_DECLARED = re.compile(r"[A-Za-z0-9._-]{1,40}", re.ASCII)
+_AMOUNT = r"(?a)([+-]?)([0-9]{1,30})?(?:[.,]([0-9]{0,9}))?"
+_IBAN = r"(?a)[A-Z]{2}[0-9]{2}[A-Z0-9]{11,30}"
+_DECLARED = r"(?a)[A-Za-z0-9._-]{1,40}"
 
 
 def read_amount(text: str, places: int, field: str) -> Decimal:
     """An amount without grouping, whose decimal mark is a point or a comma. Raises ``FieldError``."""
     stripped = text.strip()
-    match = _AMOUNT.fullmatch(stripped)
+    match = re.fullmatch(_AMOUNT, stripped)
     if match is None or not (match[2] or match[3]):
         reason = f"{quote_text(text)} is not an amount such as -12.50" if stripped else "there is no amount"
         raise FieldError(reason, field)
@@ -216,7 +216,7 @@ def find_valid_iban(text: str) -> str:
     words = text[:100].split()
     while words:
         iban = "".join(words)
-        if _IBAN.fullmatch(iban) and int("".join(str(int(c, 36)) for c in iban[4:] + iban[:4])) % 97 == 1:
+        if re.fullmatch(_IBAN, iban) and int("".join(str(int(c, 36)) for c in iban[4:] + iban[:4])) % 97 == 1:
             return iban
         words.pop()
     return ""
@@ -229,7 +229,7 @@ def choose_encoding(data: bytes, declared: str) -> str:
     try:
         data.decode("utf-8")
     except UnicodeDecodeError:
-        return declared if _DECLARED.fullmatch(declared) else "utf-8"
+        return declared if re.fullmatch(_DECLARED, declared) else "utf-8"
     return "utf-8"
 
 

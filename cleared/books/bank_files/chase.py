@@ -25,7 +25,7 @@ from cleared.books.ledger.bank_row import BankRow
 
 _CHECKING = ("Details", "Posting Date", "Description", "Amount", "Type", "Balance", "Check or Slip #")
 _CARD = ("Transaction Date", "Post Date", "Description", "Category", "Type", "Amount", "Memo")
-_LAST4 = re.compile(r"(?<![0-9])[0-9]{4}", re.ASCII)
+_LAST4 = r"(?a)(?<![0-9])[0-9]{4}"
 # Chase names its downloads after the account: Chase1234_Activity_20250131.CSV
 _FILE_NAME = re.compile(r"chase([0-9]{4})(?![0-9])", re.ASCII | re.IGNORECASE)
 
@@ -133,5 +133,5 @@ class ChaseCard(CsvImporter):
     def find_hints(self, text: str, names: Sequence[str], cards: Iterable[str]) -> Hints:
         if fold_names(names)[0] != "card":
             return ()
-        endings = (m.group() for card in cards if (m := _LAST4.fullmatch(card.strip()[-4:])))
+        endings = (m.group() for card in cards if (m := re.fullmatch(_LAST4, card.strip()[-4:])))
         return tuple(("last4", digits) for digits in dict.fromkeys(endings))

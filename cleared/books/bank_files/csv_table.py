@@ -225,13 +225,13 @@ def read_date_cell(parse: DateParser, cell: str, field: str) -> date:
         raise FieldError(reason, field) from None
 
 
-_FIGURE = re.compile(r"[^A-Za-z]*([.,/-])([0-9]+)[^0-9A-Za-z]*")
+_FIGURE = r"[^A-Za-z]*([.,/-])([0-9]+)[^0-9A-Za-z]*"
 
 
 def _find_cut_figure(last_cells: Sequence[tuple[int, str]]) -> Iterator[Fault]:
     """Of a file without a line end: its last line, where all others end in a figure with as many places, and it does
     not. A part of an amount or of a day would be taken for the whole."""
-    *others, last = [_FIGURE.fullmatch(cell) for _, cell in last_cells] or [None]
+    *others, last = [re.fullmatch(_FIGURE, cell) for _, cell in last_cells] or [None]
     marks = {each and (each[1], len(each[2])) for each in others}
     usual = marks.pop() if len(marks) == 1 else None
     if usual is None or re.search("[A-Za-z]", last_cells[-1][1]):

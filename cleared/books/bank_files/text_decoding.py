@@ -20,8 +20,8 @@ _MAGIC = (
 )
 _UTF32 = (b"\xff\xfe\0\0", b"\0\0\xfe\xff")
 _WIDE = ("utf-16", "utf-32")
-_NEWLINE = re.compile(r"\r\n?|\n")
-_LINE_BYTES = re.compile(rb"[^\r\n]*(?:\r\n?|\n)|[^\r\n]+")
+_NEWLINE = r"\r\n?|\n"
+_LINE_BYTES = rb"[^\r\n]*(?:\r\n?|\n)|[^\r\n]+"
 _WEB_PAGE = re.compile(rb"(?:\xef\xbb\xbf)?\s*<(?:!DOCTYPE\s+html|html[\s>])", re.IGNORECASE)
 _AGAIN = "Sign in there, and download it again"
 _DOWNLOAD = "Download the account's activity as CSV and import that"
@@ -83,7 +83,7 @@ def decode_text(data: bytes, encoding: str = "utf-8", profile: str | None = None
         raise ImportFileError(f"the file is not {encoding} text ({error})", remedy=remedy) from None
     if "\0" in text:
         faults = Faults()
-        for number, line_text in enumerate(_NEWLINE.split(text), 1):
+        for number, line_text in enumerate(re.split(_NEWLINE, text), 1):
             if "\0" in line_text:
                 faults.add(number, "the line holds a NUL character")
         raise faults.error(remedy="Remove it, or download the file again")
@@ -101,7 +101,7 @@ def _list_undecodable(body: bytes, encoding: str, error: UnicodeDecodeError, sta
         faults.add(line, _describe_undecodable(body, encoding, error, 0, start))
         return faults
     at = 0
-    for number, line_bytes in enumerate(_LINE_BYTES.findall(body), 1):
+    for number, line_bytes in enumerate(re.findall(_LINE_BYTES, body), 1):
         try:
             line_bytes.decode(encoding)
         except UnicodeDecodeError as own:
@@ -142,4 +142,4 @@ def _refuse_surrogates(text: str, encoding: str, remedy: str) -> None:
 
 def _line_number(before: str) -> int:
     """The 1-based line of what follows ``before``."""
-    return len(_NEWLINE.findall(before)) + 1
+    return len(re.findall(_NEWLINE, before)) + 1

@@ -101,7 +101,7 @@ _FILLERS: Final = frozenset(
 )
 MAX_TOTALS: Final = 20
 """More lines than that at the end of a table are rows that cannot be read."""
-_WORD: Final = re.compile(r"[^\W\d_]+")
+_WORD: Final = r"[^\W\d_]+"
 
 
 class TrailingLine(Struct, frozen=True):
@@ -139,7 +139,7 @@ def judge_total(trailing: TrailingLine, rows: Sequence[BankRow], parse: AmountPa
 
 def _find_kind(cell: str) -> str | None:
     """``sum`` or ``balance`` where the cell says only that; dates and numbers may stand in it, other words may not."""
-    words = [word.casefold() for word in _WORD.findall(cell)]
+    words = [word.casefold() for word in re.findall(_WORD, cell)]
     if not words or not set(words) <= _SUM_WORDS | _BALANCE_WORDS | _FILLERS:
         return None
     if not _BALANCE_WORDS.isdisjoint(words):

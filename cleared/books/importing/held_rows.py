@@ -205,7 +205,7 @@ def refuse_late_file(shown: str, file: ImportFile, books: Books, bank: BankBook,
         )
 
 
-_WORD: Final = re.compile(r"[^\W\d_]{3,}")
+_WORD: Final = r"[^\W\d_]{3,}"
 
 Key = tuple[date, Decimal]
 
@@ -334,7 +334,7 @@ def _is_alike(row: BankLine, line: BankLine) -> bool:
     mine, other = normalise_description(row.description), normalise_description(line.description)
     if not mine or not other or mine.startswith(other) or other.startswith(mine):
         return True
-    return not set(_WORD.findall(mine)).isdisjoint(_WORD.findall(other))
+    return not set(re.findall(_WORD, mine)).isdisjoint(re.findall(_WORD, other))
 
 
 def _hold_moved_rows(

@@ -21,8 +21,8 @@ from cleared.workspace.location import Layout
 KEPT_TOGETHER: Final = 500
 """Imports, of a file for an account, from which on files lie in a folder of their month: with each file git writes the
 whole list of its folder, and a bank may call each file the same."""
-_MONTH: Final = re.compile(r"\A[0-9]{4}-[0-9]{2}/")
-_NUMBER: Final = re.compile(r"-[0-9]+(?=(?:\.[^./]*)?$)")
+_MONTH: Final = r"\A[0-9]{4}-[0-9]{2}/"
+_NUMBER: Final = r"-[0-9]+(?=(?:\.[^./]*)?$)"
 """What tells files of one name apart (``january-2.csv``)."""
 
 
@@ -51,8 +51,8 @@ def find_altered_bank_files(layout: Layout, snapshot: Snapshot, since: Snapshot 
     contents = snapshot.read_files(layout.processed_dir) if since is None else {}
     for path in paths:
         name = path.removeprefix(f"{layout.processed_dir}/")
-        called = {name, _MONTH.sub("", name)}
-        called |= {_NUMBER.sub("", each) for each in called}
+        called = {name, re.sub(_MONTH, "", name)}
+        called |= {re.sub(_NUMBER, "", each) for each in called}
         if names.isdisjoint(called):
             continue
         data = contents.get(path) if since is None else snapshot.read_file(path)

@@ -36,8 +36,8 @@ MonthKey = tuple[int, int]
 _KINDS: Final = ("sums", "entries")
 _SPARE_FILES: Final = 24
 """Files of months as they were before, or are on other branches, that stay beside those of a commit."""
-_YEAR: Final = re.compile(r"[0-9]{4}", re.ASCII)
-_MONTH: Final = re.compile(r"0[1-9]|1[0-2]", re.ASCII)
+_YEAR: Final = r"(?a)[0-9]{4}"
+_MONTH: Final = r"(?a)0[1-9]|1[0-2]"
 
 
 class Posting(NamedTuple):
@@ -367,12 +367,12 @@ def find_months(layout: Layout, snapshot: Snapshot) -> dict[MonthKey, str]:
     months: dict[MonthKey, str] = {}
     root = locate_books(layout).journal_root
     for year, entry in snapshot.list_folder(root).items():
-        if not _YEAR.fullmatch(year) or not entry.is_tree:
+        if not re.fullmatch(_YEAR, year) or not entry.is_tree:
             continue
         folder = f"{root}/{year}" if root else year
         for month, inner in snapshot.list_folder(folder).items():
             journal = snapshot.list_folder(f"{folder}/{month}").get("journal.csv") if inner.is_tree else None
-            if journal is not None and not journal.is_tree and _MONTH.fullmatch(month):
+            if journal is not None and not journal.is_tree and re.fullmatch(_MONTH, month):
                 months[int(year), int(month)] = journal.oid if journal.is_file else ""
     return months
 

@@ -63,7 +63,7 @@ LINE_ID_PREFIX: Final = "f1:"
 _BLANK_LINES: Final = (b"\n\n", b"\n\r\n")
 Pairs = tuple[tuple[str, Decimal], ...]
 """(leg id, amount) of each leg that was ever matched to a bank line."""
-_COUNTS: Final = re.compile(r" \((f1:[0-9a-f]{24})\)\Z")
+_COUNTS: Final = r" \((f1:[0-9a-f]{24})\)\Z"
 """How a file has ``Outcome.counts``: at the end of the reason, as it has no column for it."""
 _ROWS_AT_ONCE: Final = 1_000
 
@@ -124,7 +124,7 @@ class Outcome(Struct, frozen=True):
         it named one gets a full stop: who writes reasons does not say which line counts."""
         if self.counts:
             return f"{self.reason} ({self.counts})"
-        return f"{self.reason}." if _COUNTS.search(self.reason) else self.reason
+        return f"{self.reason}." if re.search(_COUNTS, self.reason) else self.reason
 
 
 @lru_cache(maxsize=2048)
@@ -267,7 +267,7 @@ def parse_outcomes(data: bytes | None, file: str) -> dict[str, Outcome]:
     """Line → what became of it, the latest winning."""
     found = {}
     for _, (line_id, outcome, text, run) in read_rows(data, file, OUTCOME_COLUMNS):
-        named = _COUNTS.search(text)
+        named = re.search(_COUNTS, text)
         reason, counts = (text[: named.start()], named[1]) if named else (text, "")
         found[line_id] = Outcome(outcome, reason, counts, run)
     return found

@@ -30,7 +30,7 @@ INBOX: Final = f"{FOLDER}/inbox"
 HEADER: Final = ("sha256", "entry_id", "state", "file", "name", "bytes", "amounts", "days", "by", "at")
 KEPT, LINKED, UNLINKED, REMOVED = "kept", "linked", "unlinked", "removed"
 _STATES: Final = frozenset({KEPT, LINKED, UNLINKED, REMOVED})
-_SHA256: Final = re.compile(r"[0-9a-f]{64}", re.ASCII)
+_SHA256: Final = r"(?a)[0-9a-f]{64}"
 _ENDING: Final = r"(?a)\.([A-Za-z0-9]{1,8})"
 
 
@@ -117,7 +117,7 @@ def _parse_row(row: list[str], file: str, line: int) -> tuple[Receipt, str, str,
         receipt = Receipt(row[0], row[3], row[4], int(row[5]), row[8], row[9], amounts, days)
     except (ValueError, InvalidOperation):
         raise damage_error(file, line, "a receipt is not readable") from None
-    is_placed = _SHA256.fullmatch(receipt.sha256) and receipt.file == place_receipt(receipt.sha256, receipt.file)
+    is_placed = re.fullmatch(_SHA256, receipt.sha256) and receipt.file == place_receipt(receipt.sha256, receipt.file)
     if not is_placed or state not in _STATES or not all(amount.is_finite() for amount in amounts):
         raise damage_error(file, line, "a receipt is not readable")
     return receipt, state, row[1], posting
