@@ -15,7 +15,6 @@ import statistics
 import subprocess
 import sys
 import time
-from contextlib import suppress
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 from pathlib import Path
@@ -29,7 +28,8 @@ from cleared.cards.kinds import DUPLICATE_FILE
 from cleared.changes.host import Host
 from cleared.changes.host_cache import HostCache
 from cleared.changes.workspace_opening import open_workspace
-from cleared.cli import GC_THRESHOLD, main
+from cleared.cli import GC_THRESHOLD
+from cleared.cli.command_runner import run
 from cleared.gate.manual_runs import run_now
 from cleared.review.card_decisions import answer_card, confirm_records
 from cleared.review.queue_cards import read_cards
@@ -169,9 +169,7 @@ def spend() -> None:
     elif words[0] == "decide":
         confirm_records(open_workspace(Path(), clock=clock), words[1:])
     else:
-        sys.argv = ["cleared", *words]
-        with suppress(SystemExit):
-            main()
+        run(words)
     os.write(out, f"{_count_seconds() - before}\n".encode())
     remove_places()
     os._exit(0)

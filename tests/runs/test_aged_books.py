@@ -17,7 +17,7 @@ from cleared.books.ledger.bank_lines import LINE_COLUMNS, MATCH_COLUMNS
 from cleared.books.ledger.entry import HEADER
 
 MEASURE = """
-import os, sys
+import atexit, os, sys
 from pathlib import Path
 from cleared.__main__ import main
 from cleared.git import known_files
@@ -30,10 +30,8 @@ def count():  # of this process and the programs that it has waited for
 
 sys.argv[0] = "cleared"
 before = count()
-try:
-    main()
-finally:
-    os.write(2, f"bytes {count() - before}".encode())
+atexit.register(lambda: os.write(2, f"bytes {count() - before}".encode()))
+main()
 """
 LINES = 400
 """Of each month."""
