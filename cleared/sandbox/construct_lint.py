@@ -219,7 +219,8 @@ def _find_constructs(tree: ast.Module, source: str, file: str) -> list[Finding]:
             template = template or node
         chain = node.orelse if isinstance(node, ast.If) else []
         for child in ast.iter_child_nodes(node):
-            todo.append((child, template, branch + 1 if len(chain) == 1 and child is chain[0] else 0))
+            if child._fields:  # a third are operators, and whether a name is read or bound
+                todo.append((child, template, branch + 1 if len(chain) == 1 and child is chain[0] else 0))
         if branch == _MAX_BRANCHES + 1 and isinstance(node, ast.If):
             message = f"more than {_MAX_BRANCHES} elif branches are too deep for the interpreter"
             remedy = "Keep the cases in a list of dicts and loop over it."

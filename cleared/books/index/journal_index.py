@@ -15,7 +15,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from datetime import date
 from decimal import Decimal
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import Struct
 
@@ -40,7 +40,7 @@ _YEAR: Final = r"(?a)[0-9]{4}"
 _MONTH: Final = r"(?a)0[1-9]|1[0-2]"
 
 
-class Posting(NamedTuple):
+class Posting(Struct, frozen=True):
     """One leg of an entry."""
 
     leg_id: str
@@ -275,7 +275,7 @@ class JournalIndex:
         for entry in self.iter_entries(wanted):
             for i, leg in enumerate(entry.legs):
                 if wanted.account in (None, leg.account_id):
-                    yield Posting(entry.entry_id + leg_suffix(i), *leg, entry)
+                    yield Posting(entry.entry_id + leg_suffix(i), leg.account_id, leg.debit, leg.credit, entry)
 
     def find_entry(self, entry_id: str) -> Entry | None:
         """One entry by its id."""

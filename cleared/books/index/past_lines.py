@@ -14,7 +14,7 @@ from datetime import date
 from decimal import Decimal
 from functools import partial
 from pathlib import Path
-from typing import Final, NamedTuple, TypeVar
+from typing import Final, TypeVar
 
 from msgspec import Struct
 
@@ -43,7 +43,7 @@ _MARK: Final = "Q"
 T = TypeVar("T")
 
 
-class SpreadLine(NamedTuple):
+class SpreadLine(Struct, frozen=True, array_like=True):
     """A line that entries of another month than its own have a part of. ``pairs``: leg and amount of each that was ever
     matched to it."""
 
@@ -148,10 +148,10 @@ class PastLines:
             if min([line.posted_date.isoformat()[:7], *(leg_id[:7] for leg_id, _ in matches)]) <= last:
                 is_ignored = bank.is_ignored(line.line_id)
                 lines.append(SpreadLine(line.line_id, line.posted_date, line.amount, matches, is_ignored))
-        for line_id, posted_date, amount, pairs, is_ignored in lines:
-            found = [(find_day(i) if first <= i[:7] <= last else _find_month(i), part) for i, part in pairs]
+        for each in lines:
+            found = [(find_day(i) if first <= i[:7] <= last else _find_month(i), part) for i, part in each.pairs]
             parts = tuple((day, part) for day, part in found if day is not None)
-            timing.add_line(account, BookedLine(line_id, posted_date, amount, parts, is_ignored))
+            timing.add_line(account, BookedLine(each.line_id, each.posted_date, each.amount, parts, each.is_ignored))
         return is_booked
 
     def _list_touched_months(self, name: str) -> set[str]:
