@@ -17,6 +17,7 @@ from typing import Any, Final
 
 from cleared.workspace.settings.loading import load_config
 from cleared.workspace.settings.model import Config
+from cleared.workspace.settings.section import Section
 from cleared.workspace.settings.setting_keys import (
     SettingField,
     keys_declared,
@@ -32,13 +33,20 @@ _DESCRIBING: Final = ("business", "fiscal", "paths", "bank_accounts", "import.pr
 
 def is_protected(dotted: str) -> bool:
     """Whether a key takes effect only when approved."""
-    return dotted not in keys_declared("harmless", "secret")
+    section: type[Section] = Config
+    *names, last = dotted.split(".")
+    for name in names:
+        field = setting_fields(section).get(name)
+        if field is None or field.section is None:  # entries, and what a free map has, are declared nowhere
+            return True
+        section = field.section
+    return last not in setting_fields(section) or setting_fields(section)[last].approval not in ("harmless", "secret")
 
 
 def protected_settings_of(config: Config) -> dict[str, Any]:
     """``{dotted key: value}`` of the protected settings that are not as shipped; amounts are texts."""
-    free = keys_declared("harmless", "secret")
-    return {key: value for key, value, shipped in list_settings(config) if value != shipped and key not in free}
+    settings = list_settings(config, without_shipped=True)
+    return {key: value for key, value, shipped in settings if value != shipped and is_protected(key)}
 
 
 def describing_settings(settings: Mapping[str, Any]) -> dict[str, Any]:

@@ -213,15 +213,17 @@ def _shipped_values(section: type[Section]) -> dict[str, Any]:
     return {key: value if type(value) in _SAME_IN_JSON else to_json_value(value) for key, value in shipped.items()}
 
 
-def list_settings(section: Section, path: str = "") -> list[tuple[str, Any, Any]]:
-    """Dotted key, value, and value as shipped, as a record of approval has them, of a configuration or a part of it."""
+def list_settings(section: Section, path: str = "", *, without_shipped: bool = False) -> list[tuple[str, Any, Any]]:
+    """Dotted key, value, and value as shipped, as a record of approval has them, of a configuration or a part of it.
+    ``without_shipped``: of sections that ``config.yaml`` leaves out nothing, which are most."""
     settings: list[tuple[str, Any, Any]] = []
     kind = type(section)
     shipped = _shipped_values(kind)
     for key, field in setting_fields(kind).items():
         value, dotted = getattr(section, field.attribute), path + key
         if field.section and value is not None:
-            settings += list_settings(value, f"{dotted}.")
+            if value is not field.default or not without_shipped:
+                settings += list_settings(value, f"{dotted}.", without_shipped=without_shipped)
         elif field.has_named_entries:
             entries = value.items() if isinstance(value, Mapping) else [(entry.id, entry) for entry in value]
             for name, entry in entries:

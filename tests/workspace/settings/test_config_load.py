@@ -11,8 +11,14 @@ from cleared.workspace import template
 from cleared.workspace.settings.config_file import load_config_file
 from cleared.workspace.settings.loading import ConfigError, load_config
 from cleared.workspace.settings.model import Config
-from cleared.workspace.settings.protected_settings import protected_settings_of, with_protected_settings
+from cleared.workspace.settings.protected_settings import (
+    is_protected,
+    protected_settings_of,
+    with_protected_settings,
+)
 from cleared.workspace.settings.reference import list_settings
+from cleared.workspace.settings.setting_keys import keys_declared
+from cleared.workspace.settings.setting_keys import list_settings as list_every_setting
 from cleared.workspace.settings.setting_lookup import get_setting
 
 GOOD = """\
@@ -289,3 +295,15 @@ def test_what_decides_where_books_go_and_what_it_may_cost_is_protected() -> None
     assert in_force.llm.prices == {}
     priced = with_protected_settings(pushed, protected_settings_of(pushed))
     assert priced.llm.prices == pushed.llm.prices
+
+
+@pytest.mark.parametrize(
+    "text", ["", "thresholds: {auto_confirm: 0.950}", "loop: {}", "gate: {rules: {dead-branch: warn}}"]
+)
+def test_a_section_that_is_left_out_is_as_shipped_so_that_nothing_of_it_is_missed(text: str) -> None:
+    """Also where a value is the shipped one, written in another way."""
+    config = load_config(text)
+    every = {key: value for key, value, shipped in list_every_setting(config) if value != shipped}
+    assert protected_settings_of(config) == {key: value for key, value in every.items() if is_protected(key)}
+    declared = keys_declared("harmless", "secret")
+    assert all(is_protected(key) is (key not in declared) for key, _, _ in list_every_setting(config))
