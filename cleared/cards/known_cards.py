@@ -34,23 +34,27 @@ _WORTH: Final = 2
 """Files that are not in it yet, beside the newest, from which on it is made anew."""
 _WORD: Final = re.compile(r"[!-~]{1,60}")
 _NO_RECORD: Final = "-"
+_STEP: Final = 4096
 
 
 class _Summary(Struct):
-    """``files``: path → blob, in the order in which they are read. ``settled``: lines ``id record kind files``, sorted.
-    ``others``: events of all other cards, each with the number of its file."""
+    """``files``: path → blob, in the order in which they are read. ``settled``: lines ``id record kind files``, sorted,
+    in one text, as old books have very many. ``others``: events of all other cards, each with the number of its
+    file."""
 
     files: dict[str, str] = {}
-    settled: list[str] = []
+    settled: str = ""
     others: list[tuple[int, Event]] = []
+    steps: list[tuple[str, int]] = []
+    """A line of ``settled`` now and then, and where it begins: so one is found without a list of all."""
 
     def encode(self) -> bytes:
         head = json.dumps([self.files, self.others], ensure_ascii=False, separators=(",", ":"))
-        return "\n".join([head, *self.settled]).encode("utf-8", "surrogatepass")
+        return f"{head}\n{self.settled}".encode("utf-8", "surrogatepass")
 
     @classmethod
     def decode(cls, data: bytes) -> _Summary:
-        head, *settled = data.decode("utf-8", "surrogatepass").split("\n")
+        head, _, settled = data.decode("utf-8", "surrogatepass").partition("\n")
         try:
             files, others = msgspec.json.decode(head)
         except (ValueError, msgspec.MsgspecError):  # what JSON has not, as half of a character
@@ -63,10 +67,31 @@ class _Summary(Struct):
 
     def find_lines(self, beginning: str) -> Iterator[str]:
         """The lines of settled cards whose ids begin so."""
-        for at in range(bisect_left(self.settled, beginning), len(self.settled)):
-            if not self.settled[at].startswith(beginning):
-                return
-            yield self.settled[at]
+        at = self._find_place(beginning)
+        while at < len(self.settled) and self.settled.startswith(beginning, at):
+            end = self.settled.index("\n", at)
+            yield self.settled[at:end]
+            at = end + 1
+
+    def _find_place(self, beginning: str) -> int:
+        """Where the first line that begins so begins; where another one begins, if there is none."""
+        text, steps = self.settled, self.steps
+        if not steps:
+            steps = [(text[: text.find("\n")], 0)]
+            while 0 <= (at := text.find("\n", steps[-1][1] + _STEP)) < len(text) - 1:
+                steps.append((text[at + 1 : text.index("\n", at + 1)], at + 1))
+            self.steps = steps  # whole, as other threads look there, too
+        next_ = bisect_left(steps, (beginning,))
+        begin = steps[max(next_ - 1, 0)][1]
+        end = steps[next_][1] + len(beginning) if next_ < len(steps) else len(text)
+        return begin if text.startswith(beginning, begin) else text.find(f"\n{beginning}", begin, end) + 1
+
+    def list_lines(self, word: str, column: int) -> list[str]:
+        """The lines of settled cards that have a word in this column, from 0."""
+        if f" {word} " not in self.settled:
+            return []
+        lines = self.settled.splitlines()
+        return [line for line in lines if f" {word} " in line and line.split(" ")[column] == word]
 
 
 class ReadCards(Struct):
@@ -144,7 +169,7 @@ class KnownCards(Mapping[str, Card]):
         return iter(self._all)
 
     def __len__(self) -> int:
-        return len(self._live) + len(self._summary.settled)
+        return len(self._live) + self._summary.settled.count("\n")
 
     def values(self) -> ValuesView[Card]:
         return self._all.values()
@@ -159,15 +184,14 @@ class KnownCards(Mapping[str, Card]):
 
     def list_kind(self, kind: str) -> list[Card]:
         """All cards of a kind."""
-        lines = [line for line in self._summary.settled if f" {kind} " in line and line.split(" ")[2] == kind]
         live = [card for card in self._live.values() if card.kind == kind]
-        return sorted([*live, *self._make_settled(lines)], key=place_in_queue)
+        return sorted([*live, *self._make_settled(self._summary.list_lines(kind, 2))], key=place_in_queue)
 
     def find(self, text: str) -> Sequence[Card]:
         """Cards whose id begins with a text, or which are about the record of that name; of proposals that wait,
         also the one of this number."""
         lines = [*self._summary.find_lines(text)] if " " not in text else []
-        lines += [line for line in self._summary.settled if f" {text} " in line and line.split(" ")[1] == text]
+        lines += self._summary.list_lines(text, 1)
         settled = self._make_settled(dict.fromkeys(lines))
         may_fit = (
             card_id
@@ -286,7 +310,7 @@ class KnownCards(Mapping[str, Card]):
         for number, event in events:
             by_card.setdefault(str(event["id"]), []).append((number, event))
         cards = all_events.make_cards()
-        settled, others = list(old.settled), []
+        settled, others = old.settled.splitlines(), []
         for card_id, its_events in by_card.items():
             where = sorted({number for number, _ in its_events})
             if (line := old.find_line(card_id)) is not None:
@@ -298,7 +322,7 @@ class KnownCards(Mapping[str, Card]):
             else:
                 others += its_events
         others.sort(key=lambda each: each[0])
-        return _Summary(files, sorted(settled), others)
+        return _Summary(files, "".join(f"{line}\n" for line in sorted(settled)), others)
 
 
 def _exchange_cards(cards: dict[str, Card] | None, made: Mapping[str, Card]) -> dict[str, Card] | None:
