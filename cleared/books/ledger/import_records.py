@@ -43,7 +43,7 @@ IMPORT_OPTIONAL: Final = ("format",)
 UNDONE_COLUMNS: Final = ("file_sha256", "account", "run", "at", "by", "reason")
 
 
-class ImportRecord(Struct, frozen=True):
+class ImportRecord(Struct, frozen=True, array_like=True):
     """One file that was marked processed."""
 
     file_sha256: str
