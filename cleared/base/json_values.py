@@ -49,6 +49,15 @@ def to_plain_json(value: Any) -> Any:
     return json.loads(json.dumps(value, default=str))
 
 
+def parse_json_object(text: str | bytes) -> dict[str, Any]:
+    """The JSON object that a text is; empty where it is none, is damaged, or is nested too deeply."""
+    try:
+        value = json.loads(text)
+    except (ValueError, RecursionError):
+        return {}
+    return value if isinstance(value, dict) else {}
+
+
 def require_text(value: Any) -> str:
     """The value. Raises ``TypeError`` for anything but a text."""
     if not isinstance(value, str):

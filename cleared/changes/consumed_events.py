@@ -24,6 +24,7 @@ from cleared.base.clock import format_iso
 from cleared.base.csv_text import format_record
 from cleared.base.errors import PolicyError, WorkspaceError
 from cleared.base.file_source import FileSource, list_dated
+from cleared.base.json_values import parse_json_object
 from cleared.base.last_values import LastValues
 from cleared.base.short_text import parse_count
 from cleared.cards.card import Card
@@ -306,11 +307,8 @@ def iter_emitted_events(source: FileSource) -> Iterator[dict[str, Any]]:
     events are asked for."""
     for path in reversed(list_dated(source, Layout.events)):
         for text in reversed((source.read(path) or b"").splitlines()):
-            try:
-                event = json.loads(text)
-            except (ValueError, RecursionError):
-                continue
-            if isinstance(event, dict) and event.keys() >= {"id", "run", "name", "payload"}:
+            event = parse_json_object(text)
+            if event.keys() >= {"id", "run", "name", "payload"}:
                 yield event
 
 

@@ -7,7 +7,6 @@ of its real files are pinned when a change is proposed.
 from __future__ import annotations
 
 import hashlib
-import json
 from collections.abc import Mapping
 from contextlib import suppress
 from datetime import UTC, datetime
@@ -19,6 +18,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from cleared.base.clock import find_day, format_iso
+from cleared.base.json_values import parse_json_object
 from cleared.cards.kinds import PROPOSAL
 from cleared.cards.queue_files import SUFFIX
 from cleared.changes.attestation import digest_data
@@ -86,13 +86,7 @@ class _WithoutProposalCards(Snapshot):
 
 
 def _is_proposal_card(line: bytes) -> bool:
-    if PROPOSAL.name.encode() not in line:
-        return False
-    try:
-        card = json.loads(line)
-    except (ValueError, RecursionError):
-        return False
-    return isinstance(card, dict) and card.get("kind") == PROPOSAL.name
+    return PROPOSAL.name.encode() in line and parse_json_object(line).get("kind") == PROPOSAL.name
 
 
 def collect_inputs(

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import json
-
+from cleared.base.json_values import parse_json_object
 from cleared.cards.kinds import BAD_FILE
 
 
@@ -20,12 +19,5 @@ def count_unseen(data: bytes | None, run: str) -> int:
 def _is_unseen(line: bytes, run: str) -> bool:
     if BAD_FILE.name.encode() not in line or run.encode() not in line:
         return False
-    try:
-        said = json.loads(line)
-    except (ValueError, RecursionError):  # of another file, or damaged
-        return False
-    return isinstance(said, dict) and (said.get("event"), said.get("kind"), said.get("run_id")) == (
-        "open",
-        BAD_FILE.name,
-        run,
-    )
+    said = parse_json_object(line)
+    return (said.get("event"), said.get("kind"), said.get("run_id")) == ("open", BAD_FILE.name, run)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import shutil
 from contextlib import ExitStack, suppress
 from decimal import Decimal
@@ -12,6 +11,7 @@ from typing import Any, Final, Self
 from msgspec import Struct
 
 from cleared.base.errors import UsageError
+from cleared.base.json_values import parse_json_object
 from cleared.base.short_text import list_first
 from cleared.changes.host import Host
 from cleared.llm.model_door import open_model_door, read_approved_choice, require_packages
@@ -202,10 +202,9 @@ def read_events(store: SessionStore) -> list[dict[str, Any]]:
     events = []
     with suppress(OSError):
         for line in (store.path / "events.jsonl").read_text(encoding="utf-8", errors="replace").splitlines():
-            with suppress(ValueError, RecursionError):
-                event = json.loads(line)
-                if isinstance(event, dict) and isinstance(event.get("type"), str):
-                    events.append(event)
+            event = parse_json_object(line)
+            if isinstance(event.get("type"), str):
+                events.append(event)
     return events
 
 

@@ -18,6 +18,7 @@ from typing import Any, Final
 
 from cleared.base.clock import Clock, format_iso
 from cleared.base.errors import BusyError, Place, UsageError, WorkspaceError
+from cleared.base.json_values import parse_json_object
 from cleared.base.safe_files import describe_os_error, read_stable, sync_folder, write_atomic
 from cleared.workspace.lock import ensure_state_dir, writer_lock
 
@@ -83,11 +84,8 @@ class SessionStore:
         data, _ = read_stable(path, _MAX_RECORD_BYTES, shown=self._show(_RECORDS))
         records = []
         for number, line in enumerate(data.split(b"\n")[:-1], 1):  # what follows the last line break is torn
-            try:
-                record = json.loads(line)
-            except (ValueError, RecursionError):
-                record = None
-            if not isinstance(record, dict) or not isinstance(record.get("kind"), str):
+            record = parse_json_object(line)
+            if not isinstance(record.get("kind"), str):
                 raise self._damage(number)
             records.append(record)
         return records

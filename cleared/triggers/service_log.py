@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from cleared.base.clock import Clock
+from cleared.base.json_values import parse_json_object
 from cleared.base.safe_files import append_rotated
 from cleared.workspace.settings.secrets import Redactor
 
@@ -59,10 +60,5 @@ def read_last_rows(state_dir: Path, count: int) -> list[dict[str, Any]]:
 
 def parse_rows(lines: list[bytes]) -> Iterator[dict[str, Any]]:
     """The lines that are rows of the log."""
-    for line in lines:
-        try:
-            row = json.loads(line)
-        except ValueError:
-            continue  # half a line, of a process that was killed
-        if isinstance(row, dict):
-            yield row
+    # Of a process that was killed there may be half a line.
+    return filter(None, map(parse_json_object, lines))

@@ -13,6 +13,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from cleared.base.errors import Place
+from cleared.base.json_values import parse_json_object
 from cleared.base.multiset_sum import MASK, Element, decode_sum, encode_sum
 from cleared.base.short_text import list_first
 from cleared.changes.attestation import SUM
@@ -318,11 +319,7 @@ def _measure_commits(state: AttestedState, origins: CommitOrigins) -> tuple[dict
 
 
 def _opens_card(row: Element) -> bool:
-    try:
-        event = json.loads(row[0])
-    except (ValueError, RecursionError):
-        return False
-    return isinstance(event, dict) and event.get("event") == "open"
+    return parse_json_object(row[0]).get("event") == "open"
 
 
 def _is_excused(state: AttestedState, origins: CommitOrigins, commit: CommitInfo, total: int) -> bool:

@@ -6,8 +6,9 @@ import json
 import os
 import re
 from collections.abc import Collection, Iterator
-from typing import Any, BinaryIO, Final
+from typing import BinaryIO, Final
 
+from cleared.base.json_values import parse_json_object
 from cleared.jobs.tasks.task_definition import TASK_ID
 from cleared.jobs.tasks.task_states import ALIASES, AWAITING, BLOCKED, WRITTEN_STATES, StatusLine
 
@@ -25,11 +26,8 @@ def parse_line(line: bytes) -> StatusLine | None:
     """The record that a line is; None where it is none."""
     if len(line) > MAX_LINE or not line.lstrip().startswith(b"{"):
         return None
-    try:
-        value: Any = json.loads(line)
-    except (ValueError, RecursionError):
-        return None
-    name, status = (value.get("id"), value.get("status")) if isinstance(value, dict) else (None, None)
+    value = parse_json_object(line)
+    name, status = value.get("id"), value.get("status")
     if not isinstance(name, str) or not TASK_ID.fullmatch(name) or not isinstance(status, str):
         return None
     status = ALIASES.get(status, status)
