@@ -108,7 +108,8 @@ def file_receipt(host: Host, path: Path, entry_id: str | None = None) -> FiledRe
     in_inbox = path.parent.resolve() == (host.root / INBOX).resolve()
     found = _read_file(host, path if in_inbox else path.resolve(), f"{INBOX}/{path.name}" if in_inbox else None)
     if found.path is None and host.config.receipts.keep == "local":
-        found = _copy_to_inbox(host, found)
+        # It stays on this machine: it goes through the inbox, so that it moves with the commit.
+        found = replace(found, path=copy_to_inbox(host.root, found.name, found.data))
     return _file_all(host, [found], FiledReceipts(), entry_id, by=None, is_named=True)
 
 
@@ -141,11 +142,6 @@ def _read_file(host: Host, path: Path, inbox_path: str | None) -> _FoundFile:
     return _FoundFile(name[:200], data, inbox_path)
 
 
-def _copy_to_inbox(host: Host, found: _FoundFile) -> _FoundFile:
-    """A file that stays on this machine goes through the inbox, so that it moves with the commit."""
-    return replace(found, path=copy_to_inbox(host.root, found.name, found.data))
-
-
 def copy_to_inbox(root: Path, name: str, data: bytes) -> str:
     """Put a file into the inbox, under its name where that is free there; where it lies, relative to the workspace.
 
@@ -156,7 +152,8 @@ def copy_to_inbox(root: Path, name: str, data: bytes) -> str:
     if folder.is_symlink() or folder.parent.is_symlink():
         raise WorkspaceError("the inbox of receipts is a link", place=Place(INBOX), remedy="Make it a folder.")
     folder.mkdir(parents=True, exist_ok=True)
-    for chosen in (plain := mend_name(name, "receipt"), f"{hashlib.sha256(data).hexdigest()[:16]}-{plain}"):
+    plain = mend_name(name, "receipt")
+    for chosen in (plain, f"{hashlib.sha256(data).hexdigest()[:16]}-{plain}"):
         if write_new(folder / chosen, data):
             break
     return f"{INBOX}/{chosen}"
