@@ -7,6 +7,7 @@ from shlex import quote
 from typing import Final
 
 from cleared.base.errors import Place, WorkspaceError
+from cleared.base.terminal import count_noun
 from cleared.domains.installed_domains import ManagedFiles
 from cleared.domains.record_audit import TWO_CLONES_PAGE
 from cleared.git import Repository, Snapshot
@@ -43,23 +44,22 @@ def list_unfinished(repo: Repository, layout: Layout, *, everywhere: bool = Fals
 
 def _list_unjoined(repo: Repository, managed: list[str], unmerged: list[str]) -> list[WorkspaceError]:
     """As ``list_unfinished``, where no merge or the like is under way."""
+    if not unmerged:
+        return []
     committed = Snapshot(repo, repo.find_head())
 
-    def restore(path: str) -> str:
+    def name_command(path: str) -> str:
         return f"git checkout HEAD -- {quote(path)}" if committed.find_entry(path) else f"git rm -f -- {quote(path)}"
 
     if managed:
         remedy = "Do not join it by hand. Have what is committed: {} (what git stash had put away stays there)."
-        return [WorkspaceError(_UNJOINED, place=Place(path), remedy=remedy.format(restore(path))) for path in managed]
-    more = f", and so {len(unmerged) - 1} more files (git status)" if len(unmerged) > 1 else ""
-    return [
-        WorkspaceError(
-            f"{_UNJOINED}{more}",
-            place=Place(path),
-            remedy=f"Put it right, then: git add {quote(path)}; or have what is committed: {restore(path)}.",
-        )
-        for path in unmerged[:1]
-    ]
+        return [
+            WorkspaceError(_UNJOINED, place=Place(path), remedy=remedy.format(name_command(path))) for path in managed
+        ]
+    first, *others = unmerged
+    more = f", and so {count_noun(len(others), 'more file')} (git status)" if others else ""
+    remedy = f"Put it right, then: git add {quote(first)}; or have what is committed: {name_command(first)}."
+    return [WorkspaceError(f"{_UNJOINED}{more}", place=Place(first), remedy=remedy)]
 
 
 def explain_unwritable(repo: Repository, layout: Layout) -> WorkspaceError | None:
@@ -73,6 +73,6 @@ def explain_unwritable(repo: Repository, layout: Layout) -> WorkspaceError | Non
         first, *others = list_unfinished(repo, layout) or [error]
         if first.place is None:
             return first
-        more = f" (and {len(others)} more files)" if others else ""
+        more = f" (and {count_noun(len(others), 'more file')})" if others else ""
         return WorkspaceError(f"{error.message}: {first.message}{more}", place=first.place, remedy=first.remedy)
     return None

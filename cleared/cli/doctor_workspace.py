@@ -142,8 +142,9 @@ def _check_repository(host: Host) -> Row:
     with Repository.open(host.root, for_writing=False) as repo:
         if (unwritable := explain_unwritable(repo, host.layout)) is not None:
             raise unwritable
-        for error in list_unfinished(repo, host.layout, everywhere=True):
-            return Row("repository", "warn", f"{error.place}: {error.message}", error.remedy or "")
+        if unfinished := list_unfinished(repo, host.layout, everywhere=True):
+            first = unfinished[0]
+            return Row("repository", "warn", f"{first.place}: {first.message}", first.remedy or "")
         return Row("repository", "ok", f"{repo.branch.short_name} at {repo.read_head()[:10]}")
 
 
