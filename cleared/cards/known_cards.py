@@ -35,6 +35,7 @@ _WORTH: Final = 2
 _WORD: Final = re.compile(r"[!-~]{1,60}")
 _NO_RECORD: Final = "-"
 _STEP: Final = 4096
+"""Characters of settled lines from one whose place is remembered to the next."""
 
 
 class _Summary(Struct):

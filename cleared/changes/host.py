@@ -1,4 +1,4 @@
-"""An open workspace: its settings, its repository, its traces. ``app.open_workspace`` makes it."""
+"""An open workspace: its settings, its repository, its traces. ``workspace_opening.open_workspace`` makes it."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ class Host(Struct, eq=False):
     policy_stamp: object = None
     """Tells one state of the settings in force from another (``settings_stamp``)."""
     make_executor: Callable[[Host], AbstractContextManager[Executor]] | None = None
-    """Starts the sandbox that the configuration names; set by ``app.open_workspace``."""
+    """Starts the sandbox that the configuration names; set by ``open_workspace``."""
     kept_executor: Executor | None = None
     """The sandbox that ``keep_executor`` holds."""
     command_key: str = ""

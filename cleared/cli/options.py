@@ -84,7 +84,7 @@ def remember_workspace(workspace: Path | None) -> None:
 
 
 def chosen_workspace(workspace: Path | None) -> Path | None:
-    """The directory the command line names: the command's own option first."""
+    """The directory the command line names: the command's own option first. ``tell_directory`` goes by it."""
     _asked[:] = [workspace or _chosen["workspace"]]
     return _asked[0]
 

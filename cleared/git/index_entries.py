@@ -23,6 +23,7 @@ _EMPTY: Final = _HEADER.pack(b"DIRC", 2, 0)
 _STAT_SIZE: Final = 40
 _EXTENDED: Final = 0x40
 _STAGE: Final = 0x30
+"""Bits of an entry that are set where it is one side of what could not be joined."""
 _MAX_LENGTH: Final = 0xFFF
 _KEPT: Final = b"REUC"
 """How conflicts were resolved: what the user may still ask for."""
@@ -67,7 +68,7 @@ def replace_entries(index: bytes | None, entries: Entries, hash_name: HashName) 
 
 
 def find_unmerged(index: bytes, hash_name: HashName) -> list[str] | None:
-    """The names of which the index has what git could not join; None where git has to be asked."""
+    """The names of what git could not join, as the index has them; None where git has to be asked."""
     size = hashlib.new(hash_name).digest_size
     data = index[:-size]
     try:

@@ -230,9 +230,9 @@ def find_clone_id(repo: Repository, *, make: bool = False, given: str = "") -> s
 def unfinished_error(repo: Repository, command: str) -> WorkspaceError:
     """What is said in the middle of a merge, a rebase or the like: of the git ``command`` that waits."""
     finish = f"Finish it (git {command} --continue)"
-    # A merge makes a commit without a change, and so a rebase but by patches leaves one out by itself.
-    stops = command in ("cherry-pick", "revert", "am") or (repo.git_dir / "rebase-apply").exists()
-    if stops and not repo.git.run("diff-index", "--name-only", "HEAD", check=False).strip():
+    # A merge is committed without a change, too; a rebase leaves such a commit out itself, unless it goes by patches.
+    stops_when_empty = command in ("cherry-pick", "revert", "am") or (repo.git_dir / "rebase-apply").exists()
+    if stops_when_empty and not repo.git.run("diff-index", "--name-only", "HEAD", check=False).strip():
         finish = f"Nothing of this commit is staged. Leave it out (git {command} --skip)"
         if command in ("am", "rebase"):  # a patch that does not fit leaves nothing to join
             finish += f", put it in by hand (git add, then git {command} --continue)"

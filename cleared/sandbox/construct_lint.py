@@ -219,7 +219,7 @@ def _find_constructs(tree: ast.Module, source: str, file: str) -> list[Finding]:
             template = template or node
         chain = node.orelse if isinstance(node, ast.If) else []
         for child in ast.iter_child_nodes(node):
-            if child._fields:  # a third are operators, and whether a name is read or bound
+            if child._fields:  # the others, a third of all, are operators and the like: none is refused
                 todo.append((child, template, branch + 1 if len(chain) == 1 and child is chain[0] else 0))
         if branch == _MAX_BRANCHES + 1 and isinstance(node, ast.If):
             message = f"more than {_MAX_BRANCHES} elif branches are too deep for the interpreter"

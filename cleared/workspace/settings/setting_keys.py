@@ -215,7 +215,7 @@ def _shipped_values(section: type[Section]) -> dict[str, Any]:
 
 def list_settings(section: Section, path: str = "", *, without_shipped: bool = False) -> list[tuple[str, Any, Any]]:
     """Dotted key, value, and value as shipped, as a record of approval has them, of a configuration or a part of it.
-    ``without_shipped``: of sections that ``config.yaml`` leaves out nothing, which are most."""
+    ``without_shipped``: without the sections that ``config.yaml`` leaves out, which are most."""
     settings: list[tuple[str, Any, Any]] = []
     kind = type(section)
     shipped = _shipped_values(kind)
