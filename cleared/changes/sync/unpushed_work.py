@@ -118,7 +118,9 @@ def list_steps(host: Host, repo: Repository, theirs: str, own: str) -> Sequence[
     reader = _StepReader(host, repo, theirs, own)
     for commit in commits:
         reader.read_commit(commit)
-    steps = [step for step in reader.steps if not step.accepts or not reader.ended.issuperset(step.accepts.split("\n"))]
+    steps = [
+        step for step in reader.steps if not step.accepts or not reader.undone.issuperset(step.accepts.split("\n"))
+    ]
     for step in steps:
         if step.withheld and step.commit not in reader.answered:
             raise WorkConflict(
@@ -131,14 +133,14 @@ def list_steps(host: Host, repo: Repository, theirs: str, own: str) -> Sequence[
 
 
 class _StepReader:
-    """Reads commits as steps, the oldest first. ``answered``: those for which somebody answers; ``ended``: what was
-    done by hand and taken back by hand, and both of it is no step."""
+    """Reads commits as ``steps``, oldest first. ``answered``: those for which somebody answers; ``undone``: those by
+    hand that were taken back by hand, and those that did so; neither is a step."""
 
     def __init__(self, host: Host, repo: Repository, theirs: str, own: str) -> None:
         self._host, self._repo, self._own = host, repo, Snapshot(repo, own)
         self.managed, self._books = ManagedFiles(host.layout), find_counting(host, self._own).books
         self._there, self._seen = {*added_lines(None, Snapshot(repo, theirs))}, set[bytes]()
-        self.answered, self.ended = set[str](), set[str]()
+        self.answered, self.undone = set[str](), set[str]()
         self.steps: list[Step] = []
 
     def read_commit(self, commit: str) -> None:
@@ -152,7 +154,7 @@ class _StepReader:
         before, after = Snapshot(self._repo, parents[0]), Snapshot(self._repo, commit)
         if (undone := _find_undone(self.steps, before, after)) is not None:
             self.steps.remove(undone)
-            self.ended |= {undone.commit, commit}
+            self.undone |= {undone.commit, commit}
             return
         lines, withheld = list(added_lines(before, after)), ""
         said = parse_attestation(lines[0]) if len(lines) == 1 else None
@@ -208,10 +210,9 @@ def _find_undone(steps: Sequence[Step], before: Snapshot, after: Snapshot) -> St
     """The commit by hand that another one takes back whole, as a revert its own revert does, where nothing but answers
     came in between: what is done later may rest on it."""
     last = next((step for step in reversed(steps) if not step.accepts), None)
-    is_undone = (
-        last is not None and last.withheld and _compare_files(last.before, last.after) == _compare_files(after, before)
-    )
-    return last if is_undone else None
+    if last is None or not last.withheld:
+        return None
+    return last if _compare_files(last.before, last.after) == _compare_files(after, before) else None
 
 
 def _compare_files(before: Snapshot, after: Snapshot) -> dict[str, Any]:
