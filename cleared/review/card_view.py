@@ -66,10 +66,10 @@ def _list_choices(queue: QueueSnapshot, card: Card, key: str) -> tuple[CardChoic
     is_held = queue.find_held(card) is not None
     if is_held and card.kind != QUESTION.name:
         return ()
-    choices = card_choices(card, is_held=is_held)
-    if any(choice.verb == "agree" for choice in choices) and queue.is_first(card, key):
-        choices = tuple(choice for choice in choices if choice.verb != "agree")
-    return (*choices, *queue.list_suggestions(card))
+    choices = (*card_choices(card, is_held=is_held), *queue.list_suggestions(card))
+    if card.agreed and queue.is_first(card, key):
+        return tuple(choice for choice in choices if choice.verb != "agree")
+    return choices
 
 
 def card_choices(card: Card, *, is_held: bool = False) -> tuple[CardChoice, ...]:

@@ -236,7 +236,7 @@ def _check_nesting(source: str, file: str) -> Finding | None:
     if sum(map(code.count, _PREFIX_WORDS)) >= MAX_NESTING and (run := re.search(_PREFIXES, code)):
         return _nesting_finding(file, *line_column(source, run.start()))
     if max(map(len, code.split("\n"))) > _MAX_DIGITS and (huge := re.search(_HUGE_NUMBER, code)):
-        message, remedy = "a number of more than 4300 digits cannot be read", "Write a smaller number."
+        message, remedy = f"a number of more than {_MAX_DIGITS} digits cannot be read", "Write a smaller number."
         return Finding("syntax", message, Place(file, *line_column(source, huge.start())), remedy)
     return None
 

@@ -40,7 +40,8 @@ def is_protected(dotted: str) -> bool:
         if field is None or field.section is None:  # entries, and what a free map has, are declared nowhere
             return True
         section = field.section
-    return last not in setting_fields(section) or setting_fields(section)[last].approval not in ("harmless", "secret")
+    field = setting_fields(section).get(last)
+    return field is None or field.approval not in ("harmless", "secret")
 
 
 def protected_settings_of(config: Config) -> dict[str, Any]:
