@@ -18,7 +18,7 @@ from operator import is_
 from typing import Any, Final
 
 import msgspec
-from msgspec import Struct
+from msgspec import Struct, field
 
 from cleared.base.errors import UsageError, WorkspaceError
 from cleared.base.file_source import FileSource
@@ -38,20 +38,61 @@ _STEP: Final = 4096
 """Characters of settled lines from one whose place is remembered to the next."""
 
 
+class _SettledLines(Struct):
+    """Lines ``id record kind files`` of settled cards, sorted, in one text: old books have very many, and to make a
+    list of them takes longer than to find the few that are asked for."""
+
+    text: str = ""
+    steps: list[tuple[str, int]] = []
+    """A line now and then, and where it begins; empty until one is looked for."""
+
+    def find_line(self, card_id: str) -> str | None:
+        """The line of a card."""
+        return next(self.find_lines(f"{card_id} "), None) if " " not in card_id else None
+
+    def find_lines(self, beginning: str) -> Iterator[str]:
+        """The lines of cards whose ids begin so."""
+        begin, end = self._find_stretch(beginning)
+        at = begin
+        if not self.text.startswith(beginning, begin):
+            at = self.text.find(f"\n{beginning}", begin, end) + 1
+        while at < len(self.text) and self.text.startswith(beginning, at):
+            end = self.text.index("\n", at)
+            yield self.text[at:end]
+            at = end + 1
+
+    def _find_stretch(self, beginning: str) -> tuple[int, int]:
+        """Where in the text the first line that begins so has to begin, if there is one: at the first place, or behind
+        a line end between both."""
+        text = self.text
+        if not self.steps:
+            steps = [(text[: text.find("\n")], 0)]
+            while 0 <= (at := text.find("\n", steps[-1][1] + _STEP)) < len(text) - 1:
+                steps.append((text[at + 1 : text.index("\n", at + 1)], at + 1))
+            self.steps = steps  # whole, as other threads look there, too
+        above = bisect_left(self.steps, (beginning,))
+        end = self.steps[above][1] + len(beginning) if above < len(self.steps) else len(text)
+        return self.steps[max(above - 1, 0)][1], end
+
+    def list_lines(self, word: str, column: int) -> list[str]:
+        """The lines that have a word in this column, from 0."""
+        if f" {word} " not in self.text:
+            return []
+        lines = self.text.splitlines()
+        return [line for line in lines if f" {word} " in line and line.split(" ")[column] == word]
+
+
 class _Summary(Struct):
-    """``files``: path → blob, in the order in which they are read. ``settled``: lines ``id record kind files``, sorted,
-    in one text, as old books have very many. ``others``: events of all other cards, each with the number of its
-    file."""
+    """``files``: path → blob, in the order in which they are read. ``others``: events of all cards that are not
+    settled, each with the number of its file."""
 
     files: dict[str, str] = {}
-    settled: str = ""
+    settled: _SettledLines = field(default_factory=_SettledLines)
     others: list[tuple[int, Event]] = []
-    steps: list[tuple[str, int]] = []
-    """A line of ``settled`` now and then, and where it begins: so one is found without a list of all."""
 
     def encode(self) -> bytes:
         head = json.dumps([self.files, self.others], ensure_ascii=False, separators=(",", ":"))
-        return f"{head}\n{self.settled}".encode("utf-8", "surrogatepass")
+        return f"{head}\n{self.settled.text}".encode("utf-8", "surrogatepass")
 
     @classmethod
     def decode(cls, data: bytes) -> _Summary:
@@ -60,39 +101,7 @@ class _Summary(Struct):
             files, others = msgspec.json.decode(head)
         except (ValueError, msgspec.MsgspecError):  # what JSON has not, as half of a character
             files, others = json.loads(head)
-        return cls(files, settled, [(number, event) for number, event in others])
-
-    def find_line(self, card_id: str) -> str | None:
-        """The line of a settled card."""
-        return next(self.find_lines(f"{card_id} "), None) if " " not in card_id else None
-
-    def find_lines(self, beginning: str) -> Iterator[str]:
-        """The lines of settled cards whose ids begin so."""
-        at = self._find_place(beginning)
-        while at < len(self.settled) and self.settled.startswith(beginning, at):
-            end = self.settled.index("\n", at)
-            yield self.settled[at:end]
-            at = end + 1
-
-    def _find_place(self, beginning: str) -> int:
-        """Where the first line that begins so begins; where another one begins, if there is none."""
-        text, steps = self.settled, self.steps
-        if not steps:
-            steps = [(text[: text.find("\n")], 0)]
-            while 0 <= (at := text.find("\n", steps[-1][1] + _STEP)) < len(text) - 1:
-                steps.append((text[at + 1 : text.index("\n", at + 1)], at + 1))
-            self.steps = steps  # whole, as other threads look there, too
-        next_ = bisect_left(steps, (beginning,))
-        begin = steps[max(next_ - 1, 0)][1]
-        end = steps[next_][1] + len(beginning) if next_ < len(steps) else len(text)
-        return begin if text.startswith(beginning, begin) else text.find(f"\n{beginning}", begin, end) + 1
-
-    def list_lines(self, word: str, column: int) -> list[str]:
-        """The lines of settled cards that have a word in this column, from 0."""
-        if f" {word} " not in self.settled:
-            return []
-        lines = self.settled.splitlines()
-        return [line for line in lines if f" {word} " in line and line.split(" ")[column] == word]
+        return cls(files, _SettledLines(settled), [(number, event) for number, event in others])
 
 
 class ReadCards(Struct):
@@ -156,21 +165,21 @@ class KnownCards(Mapping[str, Card]):
     def __getitem__(self, card_id: str) -> Card:
         if (card := self._made.get(card_id)) is not None:
             return card
-        line = self._summary.find_line(card_id)
+        line = self._summary.settled.find_line(card_id)
         if line is not None:
             return self._make_settled([line])[0]
         return self._make_live([card_id])[card_id]
 
     def __contains__(self, card_id: object) -> bool:
         return isinstance(card_id, str) and (
-            self._summary.find_line(card_id) is not None or card_id in self._make_live([card_id])
+            self._summary.settled.find_line(card_id) is not None or card_id in self._make_live([card_id])
         )
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._all)
 
     def __len__(self) -> int:
-        return len(self._live) + self._summary.settled.count("\n")
+        return len(self._live) + self._summary.settled.text.count("\n")
 
     def values(self) -> ValuesView[Card]:
         return self._all.values()
@@ -186,13 +195,13 @@ class KnownCards(Mapping[str, Card]):
     def list_kind(self, kind: str) -> list[Card]:
         """All cards of a kind."""
         live = [card for card in self._live.values() if card.kind == kind]
-        return sorted([*live, *self._make_settled(self._summary.list_lines(kind, 2))], key=place_in_queue)
+        return sorted([*live, *self._make_settled(self._summary.settled.list_lines(kind, 2))], key=place_in_queue)
 
     def find(self, text: str) -> Sequence[Card]:
         """Cards whose id begins with a text, or which are about the record of that name; of proposals that wait,
         also the one of this number."""
-        lines = [*self._summary.find_lines(text)] if " " not in text else []
-        lines += self._summary.list_lines(text, 1)
+        lines = [*self._summary.settled.find_lines(text)] if " " not in text else []
+        lines += self._summary.settled.list_lines(text, 1)
         settled = self._make_settled(dict.fromkeys(lines))
         may_fit = (
             card_id
@@ -223,7 +232,7 @@ class KnownCards(Mapping[str, Card]):
     def list_events(self, ids: Collection[str]) -> list[Event]:
         """All lines of these cards."""
         settled: list[Event] = []
-        self._read_settled(filter(None, map(self._summary.find_line, ids)), settled.append)
+        self._read_settled(filter(None, map(self._summary.settled.find_line, ids)), settled.append)
         return [*settled, *(event for each in ids for event in self._lines.get(each, ()))]
 
     # -- how it is known ------------------------------------------------------------------------------------------
@@ -237,7 +246,7 @@ class KnownCards(Mapping[str, Card]):
 
     @cached_property
     def _all(self) -> Mapping[str, Card]:
-        return load_cards(self._source, self._queue) if self._summary.settled else self._live
+        return load_cards(self._source, self._queue) if self._summary.settled.text else self._live
 
     def _follow(self, before: ReadCards) -> ReadCards | None:
         """What there is, of what was read before, where only the cards of some further events are others by now."""
@@ -258,7 +267,7 @@ class KnownCards(Mapping[str, Card]):
             return self.read.cards
         events = CardEvents()
         for card_id in ids:
-            if self._summary.find_line(card_id) is None:
+            if self._summary.settled.find_line(card_id) is None:
                 for event in self._lines.get(card_id, ()):
                     events.add_event(event)
         return events.make_cards()
@@ -311,10 +320,10 @@ class KnownCards(Mapping[str, Card]):
         for number, event in events:
             by_card.setdefault(str(event["id"]), []).append((number, event))
         cards = all_events.make_cards()
-        settled, others = old.settled.splitlines(), []
+        settled, others = old.settled.text.splitlines(), []
         for card_id, its_events in by_card.items():
             where = sorted({number for number, _ in its_events})
-            if (line := old.find_line(card_id)) is not None:
+            if (line := old.settled.find_line(card_id)) is not None:
                 settled.remove(line)
                 head, _, before = line.rpartition(" ")
                 settled.append(f"{head} {_join_numbers({*map(int, before.split(',')), *where})}")
@@ -323,7 +332,7 @@ class KnownCards(Mapping[str, Card]):
             else:
                 others += its_events
         others.sort(key=lambda each: each[0])
-        return _Summary(files, "".join(f"{line}\n" for line in sorted(settled)), others)
+        return _Summary(files, _SettledLines("".join(f"{line}\n" for line in sorted(settled))), others)
 
 
 def _exchange_cards(cards: dict[str, Card] | None, made: Mapping[str, Card]) -> dict[str, Card] | None:

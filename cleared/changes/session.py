@@ -52,7 +52,7 @@ def refuse_changed_files(host: Host, snapshot: Snapshot, agent: str | None = Non
     known = KnownFiles(host.layout.state_dir, stays=host.reads_again)
     different = managed_differences(host, snapshot, agent, known)
     if different:
-        from cleared.changes.unfinished_merge import list_unfinished
+        from cleared.changes.unfinished_merge import list_unfinished  # late: nearly always nothing differs
 
         paths = {each.path for each in different}
         for error in list_unfinished(snapshot.repo, host.layout):

@@ -18,10 +18,7 @@ OPEN_FILES = 64
 
 def main() -> NoReturn:
     """Run the command line and end the process with a documented code (``cleared.base.errors.ExitCode``)."""
-    import atexit
     import gc
-    import os
-    import threading
 
     # Looking for garbage while modules load, and in all that is left at the exit, is a fifth of a short command.
     gc.set_threshold(*GC_THRESHOLD)
@@ -39,9 +36,18 @@ def main() -> NoReturn:
         sys.exit(130)
     code = run(sys.argv[1:])
     gc.freeze()
+    _end_process(code)
+
+
+def _end_process(code: int) -> NoReturn:
+    """End it as ``sys.exit``, but do not take apart first what the system takes back with it: that is a fortieth of a
+    short command. Where there is another thread, or somebody measures, Python ends it."""
+    import atexit
+    import os
+    import threading
+
     if threading.active_count() > 1 or sys.getprofile() is not None:
         sys.exit(code)
-    # What the system takes back with the process is not taken apart before: that is a fortieth of a short command.
     atexit._run_exitfuncs()
     try:
         sys.stdout.flush()
