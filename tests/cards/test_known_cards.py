@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import json
 import random
 from pathlib import Path
 
@@ -10,7 +11,7 @@ import pytest
 
 from cleared.base.errors import WorkspaceError
 from cleared.cards.card import Card, card_id
-from cleared.cards.card_events import render_open
+from cleared.cards.card_events import Event, read_events, render_open
 from cleared.cards.known_cards import KnownCards, ReadCards
 from cleared.cards.queue_files import (
     load_cards,
@@ -80,8 +81,13 @@ def some_lines(chance: random.Random, count: int) -> list[str]:
     return lines
 
 
+def sort_events(events: list[Event]) -> list[str]:
+    return sorted(json.dumps(event, sort_keys=True) for event in events)
+
+
 @pytest.mark.parametrize("seed", range(30))
-def test_it_is_what_reading_all_gives(state: Path, seed: int) -> None:
+def test_it_is_what_reading_all_gives(state: Path, seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("cleared.cards.known_cards._STEP", [1, 50, 4096][seed % 3])
     chance = random.Random(seed)
     lines = iter(some_lines(chance, 120))
     source = Source({})
@@ -95,6 +101,7 @@ def test_it_is_what_reading_all_gives(state: Path, seed: int) -> None:
             path = chance.choice(sorted(source.files))
             source.files[path] += render_skip(card_id("entry", "1"), "2025-02-01T00:00:00Z", "bob").encode()
         every, cards = load_cards(source, QUEUE), known(state, source)
+        said = [event for path, data in sorted(source.files.items()) for event in read_events(path, data)]
         assert cards.list_open("entry") == [c for c in every.values() if (c.status, c.kind) == ("open", "entry")]
         assert cards.list_open() == [card for card in every.values() if card.status == "open"]
         assert cards.list_open("entry") == [c for c in every.values() if (c.status, c.kind) == ("open", "entry")]
@@ -102,6 +109,7 @@ def test_it_is_what_reading_all_gives(state: Path, seed: int) -> None:
         for name, card in every.items():
             assert name in cards
             assert cards[name] == card
+            assert sort_events(cards.list_events([name])) == sort_events([e for e in said if e["id"] == name])
             assert card in cards.find(name[:5])
             assert card in (cards.find(card.record_id) if card.record_id else [card])
         assert "nothing" not in cards
