@@ -9,6 +9,7 @@ from typing import Any, Final
 
 from cleared.base import money
 
+MAX_NESTING: Final = 100
 _PLAIN: Final = frozenset({str, int, float, bool, type(None)})
 
 
@@ -56,6 +57,18 @@ def parse_json_object(text: str | bytes) -> dict[str, Any]:
     except (ValueError, RecursionError):
         return {}
     return value if isinstance(value, dict) else {}
+
+
+def is_nested_deeply(value: Any, text: bytes, most: int = MAX_NESTING) -> bool:
+    """Whether a value that was parsed from a text has more than so many levels. They are counted one by one, so that no
+    depth exhausts the stack."""
+    if text.count(b"[") + text.count(b"{") <= most:
+        return False
+    level = [value]
+    for _ in range(most):
+        inner = (each.values() if isinstance(each, dict) else each for each in level)
+        level = [value for values in inner for value in values if isinstance(value, dict | list)]
+    return level != []
 
 
 def require_text(value: Any) -> str:

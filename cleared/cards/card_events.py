@@ -11,6 +11,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from cleared.base.errors import Place, WorkspaceError, restore_remedy
+from cleared.base.json_values import is_nested_deeply
 from cleared.cards.card import Card
 from cleared.cards.kinds import QUESTION
 
@@ -31,7 +32,7 @@ class CardEvents(Struct):
     _taken_back: dict[str, set[str]] = {}
 
     def add_event(self, data: Event) -> None:
-        """Raises ``KeyError``, ``TypeError`` or ``AttributeError`` where it is none."""
+        """Raises ``KeyError``, ``TypeError``, ``AttributeError`` or ``ValueError`` where it is none."""
         if data["event"] == "open":
             card = parse_opened(data)
             if (first := self._opened.setdefault(card.id, card)) is not card and not _says_same(first, card):
@@ -45,13 +46,15 @@ class CardEvents(Struct):
             self._skipped.setdefault(data["id"], set()).add(str(data["at"]))
         elif data["event"] == "unskip":
             self._taken_back.setdefault(data["id"], set()).add(str(data["of"]))
-        else:
+        elif data["event"] in ("resolve", "went_on"):
             settling = {name: data[name] for name in ("at", "by", "resolution")}
             if data["event"] == "went_on":
                 self._went_on.setdefault(data["id"], {**settling, "run": str(data["run"])})
             else:
                 proof = {name: data[name] for name in ("key", "signature") if name in data}
                 self._resolved.setdefault(data["id"], []).append({**settling, **proof})
+        else:
+            raise ValueError(f"{data['event']!r} is no event of a card")
 
     def make_cards(self) -> dict[str, Card]:
         """All cards by id, oldest first; those that were skipped behind all that were not."""
@@ -64,7 +67,7 @@ class CardEvents(Struct):
             if card_id in opened:
                 opened[card_id] = _settle_card(opened[card_id], lines_of_card)
         for card_id, line in self._went_on.items():
-            if card_id in opened:
+            if card_id in opened and opened[card_id].kind == QUESTION.name:  # a run goes on with nothing else
                 card = replace(opened[card_id], gone_on=line["run"])
                 opened[card_id] = card if card.status == "resolved" else _settled_by(card, line)
         for card_id in self._skipped.keys() & opened.keys():
@@ -84,7 +87,8 @@ def read_events(
     """Hand each line of a file of the queue to ``add``; gives those that it took. Raises ``WorkspaceError`` for a
     damaged one, unless only what is readable is asked for.
 
-    Each line is parsed by itself: of lines that are parsed together the halves of two could make one event.
+    Each line is parsed by itself: of lines that are parsed together the halves of two could make one event. One that
+    is nested deeply is damaged for every reader; else it would hang on how deep the stack is who reads it.
     """
     events: list[Event] = []
     for number, line in enumerate(data.splitlines(), 1):
@@ -93,7 +97,7 @@ def read_events(
                 event = _decode(line)  # takes a third of the time
             except msgspec.MsgspecError:  # it refuses half a character and NaN, which older lines may hold
                 event = json.loads(line)
-            if not isinstance(event, dict):
+            if not isinstance(event, dict) or is_nested_deeply(event, line):
                 raise TypeError
             add(event)
             events.append(event)

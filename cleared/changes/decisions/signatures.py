@@ -331,7 +331,7 @@ def read_settlements(layout: Layout, commit: CommitInfo, before: Snapshot, after
             continue
         old = set((before.read_file(path) or b"").splitlines())
         lines = (after.read_file(path) or b"").splitlines()
-        new = b"\n".join(line for line in lines if line not in old and b"resolve" in line)
+        new = b"\n".join(line for line in lines if line not in old)
         for event in read_events(path, new, readable_only=True):
             if event.get("event") == "resolve":
                 yield event

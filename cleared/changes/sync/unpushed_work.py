@@ -212,22 +212,21 @@ def _find_undone(steps: Sequence[Step], before: Snapshot, after: Snapshot) -> St
     last = next((step for step in reversed(steps) if not step.accepts), None)
     if last is None or not last.withheld:
         return None
-    return last if _compare_files(last.before, last.after) == _compare_files(after, before) else None
+    paths = last.after.list_changes(last.before).keys()
+    is_whole = paths == after.list_changes(before).keys()
+    return last if is_whole and all(_takes_back(path, last, before, after) for path in paths) else None
 
 
-def _compare_files(before: Snapshot, after: Snapshot) -> dict[str, Any]:
-    """Of each file that differs what it was, what it is, and how many more of each line it has."""
-    found = {}
-    for path in after.list_changes(before):
-        lines: Counter[bytes] = Counter()
-        kinds = []
-        for snapshot, sign in ((before, -1), (after, 1)):
-            entry, data = snapshot.find_entry(path), snapshot.read_file(path)
-            kinds.append(entry and (entry.mode, None if data is not None else entry.oid))
-            for line in (data or b"").splitlines(keepends=True):
-                lines[line] += sign
-        found[path] = (kinds, {line: count for line, count in lines.items() if count})
-    return found
+def _takes_back(path: str, step: Step, before: Snapshot, after: Snapshot) -> bool:
+    """Whether a commit makes of a file what it was before a step; of one to which answers have added since, whether
+    it adds and takes away just the rows that the step took away and added."""
+    states = step.before, step.after, before, after
+    was, then, now, is_now = (snapshot.find_entry(path) for snapshot in states)
+    if then == now:
+        return was == is_now
+    counts = [Counter((snapshot.read_file(path) or b"").splitlines(keepends=True)) for snapshot in states]
+    plain = all(entry is not None and entry.is_file for entry in (was, then, now, is_now))
+    return plain and counts[1] - counts[0] == counts[2] - counts[3] and counts[0] - counts[1] == counts[3] - counts[2]
 
 
 def is_answer_wanted(host: Host, there: Snapshot, step: Step) -> bool:

@@ -14,6 +14,8 @@ from typing import Any, BinaryIO, Final
 
 from msgspec import Struct
 
+from cleared.base.json_values import is_nested_deeply
+
 PARSE_ERROR: Final = -32700
 INVALID_REQUEST: Final = -32600
 METHOD_NOT_FOUND: Final = -32601
@@ -108,7 +110,7 @@ def parse_value(data: bytes) -> Any:
         raise ValueError("a number has too many digits") from None
     if end != len(text):
         raise ValueError(f"Extra data: line 1 column {end + 1} (char {end})")
-    if data.count(b"[") + data.count(b"{") > MAX_DEPTH and _is_too_deep(value):
+    if is_nested_deeply(value, data, MAX_DEPTH):
         raise ValueError(f"nested deeper than {MAX_DEPTH}")
     return value
 
@@ -248,22 +250,6 @@ def _parse_float(text: str) -> float:
 # Made once: the functions of ``json`` make one at each call that has options.
 _DECODER: Final = json.JSONDecoder(parse_constant=_refuse_constant, parse_float=_parse_float)
 _ENCODER: Final = json.JSONEncoder(separators=(",", ":"), allow_nan=False)
-
-
-def _is_too_deep(value: Any) -> bool:
-    """Counts level by level, so that no depth exhausts the stack."""
-    level, depth = [value], 0
-    while level:
-        depth += 1
-        if depth > MAX_DEPTH:
-            return True
-        level = [
-            inner
-            for outer in level
-            for inner in (outer.values() if isinstance(outer, dict) else outer)
-            if isinstance(inner, list | dict)
-        ]
-    return False
 
 
 def serve_lines(source: BinaryIO, sink: BinaryIO, handle: Callable[[Request], Any]) -> None:

@@ -112,6 +112,22 @@ def test_what_git_took_back_and_brought_back_and_took_back_goes_nowhere(two: Two
     ws.in_order()
 
 
+@pytest.mark.parametrize(("first", "second"), [("b\na\nc\n", "c\nb\na\n"), ("b\nc\n", "b\nc\na\n")])
+def test_a_revert_that_leaves_other_lines_in_order_is_not_its_own(two: Two, first: str, second: str) -> None:
+    """Fault: lines were counted, so that two changes of their order came to nothing, and were dropped."""
+    ws, _ = part(two)
+    ws.put("NOTES.md", "a\nb\nc\n")
+    ws.commit("NOTES.md")
+    for notes in (first, second):
+        ws.git("revert", "--no-edit", "HEAD~1")
+        ws.put("NOTES.md", notes)
+        ws.git("commit", "-q", "--amend", "--no-edit", "NOTES.md")
+        ws.ok("accept", "HEAD", "--reason", "meant so")
+    with unchanged(ws):
+        refused(ws("sync"), 3, "brings back by git what was taken back by git")
+    assert ws.read("NOTES.md") == second
+
+
 @pytest.mark.parametrize("what", ["something else", "between"])
 def test_records_that_somebody_added_by_hand_are_joined_by_hand(two: Two, what: str) -> None:
     """What was done since may rest on them; their numbers are those of others there."""
