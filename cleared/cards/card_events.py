@@ -131,7 +131,8 @@ def _settled_by(card: Card, line: Event) -> Card:
 
 
 def parse_opened(data: Event) -> Card:
-    """The card that a line opens."""
+    """The card that a line opens. Details that are none read as though there were none, so that its card is shown."""
+    details = data.get("details")
     return Card(
         str(data["id"]),
         str(data["kind"]),
@@ -140,7 +141,7 @@ def parse_opened(data: Event) -> Card:
         data.get("run_id"),
         data.get("entry_id"),
         data.get("agent"),
-        data.get("details") or {},
+        details if isinstance(details, dict) else {},
     )
 
 
