@@ -10,7 +10,7 @@ import hashlib
 import operator
 import struct
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Final
 
 from cleared.git.object_reader import HashName
@@ -44,11 +44,10 @@ def replace_entries(index: bytes | None, entries: Entries, hash_name: HashName) 
         if magic != b"DIRC" or version not in (2, 3):
             return None
         names, starts = _find_entries(data, count, version, size)
-        extensions = list(_read_extensions(data, starts[-1]))
+        extensions = _read_extensions(data, starts[-1])
     except (struct.error, ValueError, IndexError):
         return None
-    is_sorted = all(map(operator.le, names, names[1:]))
-    if not is_sorted or any(name not in (_KEPT, *_DERIVED) for name, _ in extensions):
+    if not all(map(operator.le, names, names[1:])):
         return None
     # Those that are ordered anew go; and as an entry makes place for a folder of its name, and a folder for an entry,
     # those with the name of a folder of what is made, or in one of its name.
@@ -76,6 +75,7 @@ def find_unmerged(index: bytes, hash_name: HashName) -> list[str] | None:
         if magic != b"DIRC" or version not in (2, 3):
             return None
         names, starts = _find_entries(data, count, version, size)
+        _read_extensions(data, starts[-1])  # of an index in two files the other one has what could not be joined
     except (struct.error, ValueError, IndexError):
         return None
     flags = _STAT_SIZE + size
@@ -102,13 +102,16 @@ def _find_entries(data: bytes, count: int, version: int, size: int) -> tuple[lis
     return names, [*starts, at]
 
 
-def _read_extensions(data: bytes, at: int) -> Iterator[tuple[bytes, bytes]]:
+def _read_extensions(data: bytes, at: int) -> list[tuple[bytes, bytes]]:
+    """Raises ``ValueError`` or ``struct.error`` where one of them is not known, as it may say more of the entries."""
+    extensions = list[tuple[bytes, bytes]]()
     while at < len(data):
         name, length = struct.unpack_from(">4sI", data, at)
-        if at + 8 + length > len(data):
-            raise ValueError("not an extension")
-        yield name, data[at : at + 8 + length]
+        if at + 8 + length > len(data) or name not in (_KEPT, *_DERIVED):
+            raise ValueError("not an extension that is known")
+        extensions.append((name, data[at : at + 8 + length]))
         at += 8 + length
+    return extensions
 
 
 def _make_entry(name: bytes, mode: str, oid: str) -> bytes:

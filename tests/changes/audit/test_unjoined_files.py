@@ -77,3 +77,26 @@ def test_a_file_that_people_edit_is_named_and_holds_up_no_run(posted: Workspace,
     posted.ok("agent", "run", "ingest")
     do_as_told(posted, line, "git add")
     assert SAID not in str(posted.json("status")["trouble"])
+
+
+@pytest.mark.parametrize("is_merge", [False, True])
+def test_a_file_is_named_as_well_where_the_index_is_in_two_files(posted: Workspace, is_merge: bool) -> None:
+    """What could not be joined lies in the other one then."""
+    posted.git("config", "core.splitIndex", "true")
+    posted.git("config", "splitIndex.maxPercentChange", "0")
+    if is_merge:
+        branch, before = posted.git("branch", "--show-current").strip(), posted.read(JOURNAL)
+        posted.put(".git/info/attributes", "* !merge\n")
+        for name in ("one", "two"):
+            posted.git("checkout", "-q", "-b", name, branch)
+            posted.put(JOURNAL, f"{before}{name}\n")
+            posted.git("commit", "-qam", "by hand")
+        posted.git("merge", "-q", "one", check=False)
+    else:
+        put_away_and_back(posted, JOURNAL)
+    said = "two clones have both written here" if is_merge else SAID
+    assert list((posted.root / ".git").glob("sharedindex.*")) and JOURNAL in posted.git("ls-files", "-u")
+    split = [each for each in posted("check", "--json").json["violations"] if said in each["message"]]
+    assert [each["place"] for each in split] == [JOURNAL]
+    posted.git("update-index", "--no-split-index")
+    assert [each for each in posted("check", "--json").json["violations"] if said in each["message"]] == split
