@@ -66,8 +66,15 @@ def sort_files(sources: Iterable[Path], config: Config, places: int) -> tuple[li
             handed.append(_recognise_file(source, data, config, places))
         except ClearedError as error:
             left.append(LeftFile(source, error, _has_known_format(source.name, data, config)))
-    names = [file.name for file in handed]
-    if len(set(names)) < len(names):
+    named: dict[str, str] = {}
+    for file in handed:
+        name, other = file.source.name, named.setdefault(file.name, file.source.name)
+        if other != name:
+            raise UsageError(
+                f"{other!r} and {name!r} would have the same name once made plain, {file.name!r}",
+                remedy="Rename one of them.",
+            )
+    if len(named) < len(handed):
         raise UsageError("two of the files have the same name", remedy="Import them one after the other.")
     return handed, left
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from harness import Workspace, chase
+from harness import Workspace, chase, refused
 
 ROWS = chase(("01/10/2025", "GITHUB *PRO", "-4.00", "996.00"))
 ODD = {
@@ -37,6 +37,17 @@ def test_a_file_with_an_odd_name_is_imported_under_the_nearest_that_can_be_read(
     assert (ws.root / "import/processed" / ODD[name]).read_text() == ROWS and path.exists()
     assert len(ws.entries()) == 1
     ws.in_order()
+
+
+def test_two_files_that_would_get_one_name_are_refused_with_both_names(ws: Workspace, tmp_path: Path) -> None:
+    files = [tmp_path / " a.csv", tmp_path / "a.csv ", tmp_path / "b" / " a.csv"]
+    files[2].parent.mkdir()
+    for path in files:
+        path.write_text(ROWS)
+    told = ws("import", *map(str, files[:2]))
+    refused(told, 2, "' a.csv' and 'a.csv ' would have the same name once made plain, 'a.csv'", "Rename one of them.")
+    refused(ws("import", str(files[0]), str(files[2])), 2, "two of the files have the same name", "one after the other")
+    assert not ws.entries()
 
 
 @pytest.mark.parametrize("name", ["a.csv.part", "a.csv~", "a.tmp"])
