@@ -49,8 +49,14 @@ class Card(Struct, frozen=True):
 
     def list_title(self, *, is_held: bool) -> str:
         """Its title in a list. ``is_held``: it cannot be decided as things are."""
-        first = f" (the first of two: {self.agreed[-1]['by']})" if self.agreed and self.status == "open" else ""
+        first = f" (the first of two: {self.agreed[-1].get('by')})" if self.agreed and self.status == "open" else ""
         return f"{'held: ' if is_held else ''}{self.title}{first}"
+
+
+def list_choices(details: Mapping[str, Any]) -> list[str]:
+    """The answers that a question gives to choose from, by its details, which somebody may have pushed."""
+    choices = details.get("choices")
+    return list(map(str, choices)) if isinstance(choices, list) else []
 
 
 def card_id(kind: str, *key: str) -> str:

@@ -99,7 +99,7 @@ def show_card(
     if json:
         print_json(data)
         return
-    folder = data["details"].pop("proposal", "") if data["details"].pop("says", None) else ""
+    folder = str(data["details"].pop("proposal", "")) if data["details"].pop("says", None) else ""
     print_fields([*card_fields(data), *(("suggested", f"{s['label']}: {s['evidence']}") for s in data["suggestions"])])
     if folder:
         print_sections([part for part in read_shown_proposal(host, folder).card if not part.is_code])

@@ -8,7 +8,7 @@ from msgspec import Struct
 
 from cleared.base.errors import UsageError
 from cleared.base.terminal import count_noun
-from cleared.cards.card import Card
+from cleared.cards.card import Card, list_choices
 from cleared.cards.card_section import CardSection
 from cleared.cards.kinds import BRANCH, FAILED_RUN, PROPOSAL, QUESTION, kind_named
 from cleared.changes.decisions.shown_cards import digest_card
@@ -154,6 +154,7 @@ def _question_sections(queue: QueueSnapshot, card: Card) -> Iterator[CardSection
     if (why := queue.find_held(card)) is not None:
         yield CardSection("It cannot be answered", (why,))
         return
-    for choice in card.details.get("choices", ()):
-        future = card.details.get("futures", {}).get(choice)
+    futures = card.details.get("futures")
+    for choice in list_choices(card.details):
+        future = futures.get(choice) if isinstance(futures, Mapping) else None
         yield CardSection(f"If you answer {choice}", tuple(preview_lines(future)))

@@ -12,6 +12,29 @@ KINDS = ("near_match", "balance_gap", "duplicate_file", "revision", "line")
 CASES = ('["x"]', '"x"', "5", "true", "null", '[["a","b"]]')
 
 
+@pytest.mark.parametrize(
+    "line",
+    [
+        {"event": "open", "id": "push", "kind": "question", "details": {"choices": 5, "futures": 5}},
+        {"event": "open", "id": "push", "kind": "question", "details": {"choices": ["yes"], "futures": ["x"]}},
+        {"event": "open", "id": "push", "kind": "proposal", "details": {"proposal": ["x"], "says": "x"}},
+        {"event": "open", "id": "push", "kind": "near_match", "details": {"rows": 5, "proposal": {}, "says": [1]}},
+        {"event": "agree", "id": "ENTRY", "decision": "x"},
+    ],
+    ids=lambda line: f"{line.get('kind', line['event'])}",
+)
+def test_odd_values_in_a_card_end_no_command(posted: Workspace, line: dict[str, object]) -> None:
+    entry = next(card["id"] for card in posted.cards() if card["kind"] == "entry")
+    line = {"title": "t", "created_at": "2025-01-01T00:00:00Z", **line}
+    text = json.dumps(line).replace("ENTRY", entry) + "\n"
+    posted.put("queue/2024-12.jsonl", text)
+    posted.commit("queue/2024-12.jsonl", message="push")
+    assert posted("check").code == 1
+    for words in (["list"], ["show", json.loads(text)["id"]]):
+        done = posted("queue", *words)
+        assert done.code in (0, 2) and "Traceback" not in done.err, done
+
+
 @pytest.mark.parametrize("details", CASES)
 def test_cards_without_readable_details_hold_up_no_command(posted: Workspace, details: str) -> None:
     cards = {f"push{number}": kind for number, kind in enumerate(KINDS)}
