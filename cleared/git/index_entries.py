@@ -43,7 +43,7 @@ def replace_entries(index: bytes | None, entries: Entries, hash_name: HashName) 
         magic, version, count = _HEADER.unpack_from(data)
         if magic != b"DIRC" or version not in (2, 3):
             return None
-        names, starts = _find_entries(data, count, version, size)
+        names, starts, _ = _find_entries(data, count, version, size)
         extensions = _read_extensions(data, starts[-1])
     except (struct.error, ValueError, IndexError):
         return None
@@ -74,32 +74,33 @@ def find_unmerged(index: bytes, hash_name: HashName) -> list[str] | None:
         magic, version, count = _HEADER.unpack_from(data)
         if magic != b"DIRC" or version not in (2, 3):
             return None
-        names, starts = _find_entries(data, count, version, size)
+        _, starts, unmerged = _find_entries(data, count, version, size)
         _read_extensions(data, starts[-1])  # of an index in two files the other one has what could not be joined
     except (struct.error, ValueError, IndexError):
         return None
-    flags = _STAT_SIZE + size
-    found = {name for name, at in zip(names, starts, strict=False) if data[at + flags] & _STAGE}
-    return sorted(name.decode("utf-8", "surrogateescape") for name in found)
+    return sorted(name.decode("utf-8", "surrogateescape") for name in set(unmerged))
 
 
-def _find_entries(data: bytes, count: int, version: int, size: int) -> tuple[list[bytes], list[int]]:
-    """The name of each entry, and where it begins, with where the last one ends. Raises ``ValueError`` or
-    ``IndexError`` where it is not one."""
-    at, names, starts = _HEADER.size, list[bytes](), list[int]()
+def _find_entries(data: bytes, count: int, version: int, size: int) -> tuple[list[bytes], list[int], list[bytes]]:
+    """The name of each entry, where it begins, with where the last one ends, and the names of those that could not be
+    joined. Raises ``ValueError`` or ``IndexError`` where it is not one."""
+    at, names, starts, unmerged = _HEADER.size, list[bytes](), list[int](), list[bytes]()
     for _ in range(count):
         flags = at + _STAT_SIZE + size
-        is_extended = data[flags] & _EXTENDED
+        bits = data[flags]
+        is_extended = bits & _EXTENDED
         begin = flags + (4 if is_extended else 2)
         end = data.index(b"\0", begin)
         if end == begin or (is_extended and version == 2):
             raise ValueError("not an entry")
         names.append(data[begin:end])
         starts.append(at)
+        if bits & _STAGE:
+            unmerged.append(names[-1])
         at += ((end - at) // 8 + 1) * 8  # as ``_pad``: of many entries the calls take half the time
     if at > len(data):
         raise ValueError("not an entry")
-    return names, [*starts, at]
+    return names, [*starts, at], unmerged
 
 
 def _read_extensions(data: bytes, at: int) -> list[tuple[bytes, bytes]]:
