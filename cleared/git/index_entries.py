@@ -13,6 +13,8 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Mapping
 from typing import Final
 
+from msgspec import Struct
+
 from cleared.git.object_reader import HashName
 
 Entries = Mapping[str, tuple[str, str] | None]
@@ -39,16 +41,10 @@ def replace_entries(index: bytes | None, entries: Entries, hash_name: HashName) 
     if index is not None and index[-size:] != hashlib.new(hash_name, data).digest():
         return None
     made = {encode_name(path): _make_entry(encode_name(path), *e) for path, e in entries.items() if e is not None}
-    try:
-        magic, version, count = _HEADER.unpack_from(data)
-        if magic != b"DIRC" or version not in (2, 3):
-            return None
-        names, starts, _ = _find_entries(data, count, version, size)
-        extensions = _read_extensions(data, starts[-1])
-    except (struct.error, ValueError, IndexError):
+    known = _read_index(data, size)
+    if known is None or not all(map(operator.le, known.names, known.names[1:])):
         return None
-    if not all(map(operator.le, names, names[1:])):
-        return None
+    names, starts = known.names, known.starts
     # Those that are ordered anew go; and as an entry makes place for a folder of its name, and a folder for an entry,
     # those with the name of a folder of what is made, or in one of its name.
     named = {*map(encode_name, entries)}
@@ -57,11 +53,11 @@ def replace_entries(index: bytes | None, entries: Entries, hash_name: HashName) 
     for name in made:
         dropped.update(range(bisect_left(names, name + b"/"), bisect_left(names, name + b"0")))
     edits = [*((at, 1, b"", b"") for at in dropped), *((bisect_left(names, n), 0, n, e) for n, e in made.items())]
-    parts, begin = [_HEADER.pack(b"DIRC", version, count - len(dropped) + len(made))], _HEADER.size
+    parts, begin = [_HEADER.pack(b"DIRC", known.version, len(names) - len(dropped) + len(made))], _HEADER.size
     for at, is_dropped, _, entry in sorted(edits):
         parts += [data[begin : starts[at]], entry]
         begin = starts[at + is_dropped]
-    kept = (extension for name, extension in extensions if name == _KEPT)
+    kept = (extension for name, extension in known.extensions if name == _KEPT)
     text = b"".join([*parts, data[begin : starts[-1]], *kept])
     return text + hashlib.new(hash_name, text).digest()
 
@@ -69,16 +65,32 @@ def replace_entries(index: bytes | None, entries: Entries, hash_name: HashName) 
 def find_unmerged(index: bytes, hash_name: HashName) -> list[str] | None:
     """The names of what git could not join, as the index has them; None where git has to be asked."""
     size = hashlib.new(hash_name).digest_size
-    data = index[:-size]
+    known = _read_index(index[:-size], size)
+    return None if known is None else sorted(name.decode("utf-8", "surrogateescape") for name in set(known.unmerged))
+
+
+class _Index(Struct):
+    """What an index has, without its checksum. ``starts``: where each entry begins, and where the last one ends;
+    ``unmerged``: the names of those that could not be joined; ``extensions``: the name and the bytes of each."""
+
+    version: int
+    names: list[bytes]
+    starts: list[int]
+    unmerged: list[bytes]
+    extensions: list[tuple[bytes, bytes]]
+
+
+def _read_index(data: bytes, size: int) -> _Index | None:
+    """What an index has; None where it is damaged, or has what is not known here, such as being in two files, of which
+    the other one has the rest. ``size``: the bytes of an id."""
     try:
         magic, version, count = _HEADER.unpack_from(data)
         if magic != b"DIRC" or version not in (2, 3):
             return None
-        _, starts, unmerged = _find_entries(data, count, version, size)
-        _read_extensions(data, starts[-1])  # of an index in two files the other one has what could not be joined
+        names, starts, unmerged = _find_entries(data, count, version, size)
+        return _Index(version, names, starts, unmerged, _read_extensions(data, starts[-1]))
     except (struct.error, ValueError, IndexError):
         return None
-    return sorted(name.decode("utf-8", "surrogateescape") for name in set(unmerged))
 
 
 def _find_entries(data: bytes, count: int, version: int, size: int) -> tuple[list[bytes], list[int], list[bytes]]:
