@@ -118,9 +118,7 @@ def list_steps(host: Host, repo: Repository, theirs: str, own: str) -> Sequence[
     reader = _StepReader(host, repo, theirs, own)
     for commit in commits:
         reader.read_commit(commit)
-    steps = [
-        step for step in reader.steps if not step.accepts or not reader.undone.issuperset(step.accepts.split("\n"))
-    ]
+    steps = [step for step in reader.steps if step.accepts not in reader.undone]
     for step in steps:
         if step.withheld and step.commit not in reader.answered:
             raise WorkConflict(
@@ -234,7 +232,7 @@ def is_answer_wanted(host: Host, there: Snapshot, step: Step) -> bool:
     if not step.accepts:
         return False
     answered = AttestedSums(LineWorth(host, there), host.layout.state_dir).read(there).list_standing()
-    return not {each.commit for each in answered}.issuperset(step.accepts.split("\n"))
+    return step.accepts not in {each.commit for each in answered}
 
 
 class Cancelled(Struct):
