@@ -49,6 +49,11 @@ class Sitting:
             await self.pilot.pause()
         await self.settled()
 
+    async def undo(self) -> None:
+        """Take back the last act. Enter counts only once the screen has named it."""
+        await self.press("u")
+        await self.press("enter")
+
     async def settled(self) -> None:
         end = time.monotonic() + PATIENCE
         while self.app.unsaved or self.app.progress_messages:
@@ -84,7 +89,7 @@ def sit(ws: Workspace, play: Play, size: tuple[int, int] = (100, 30)) -> ReviewA
         app = ReviewApp(executor, messages)
         async with app.run_test(size=size) as pilot:
             sitting = Sitting(app, pilot)
-            await pilot.pause(0.1)
+            await sitting.until(lambda: " left" in sitting.text)
             await play(sitting)
             await sitting.settled()
         return app
@@ -273,7 +278,7 @@ def test_g_shows_what_it_covers_and_decides_it_in_one_commit(posted: Workspace) 
             assert part in s.text
         await s.press("c", "type:5070", "enter")
         assert "✓ Corrected: 3 cards" in s.text and "3 done · 2 left" in s.text
-        await s.press("u", "enter")
+        await s.undo()
         assert "0 done · 5 left" in s.text
         assert len([r for r in s.app.rows if r.text.startswith("COFFEE")]) == 3
 
@@ -323,9 +328,9 @@ def test_u_takes_back_any_number_of_decisions(posted: Workspace) -> None:
         assert "it would take back: correct: 2025-01-004 COFFEE" in s.text
         await s.press("escape")
         assert not s.app.rows
-        await s.press("u", "enter")
+        await s.undo()
         assert s.current == "COFFEE" and "✓ Taken back" in s.text
-        await s.press("u", "enter")
+        await s.undo()
         assert s.current == "ACME INVOICE 12" and "0 done · 2 left" in s.text
         await s.press("u")
         assert "! Not done: there is no decision to take back" in s.text
