@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Iterator
-from itertools import count
+from collections.abc import Callable
 from pathlib import Path, PurePosixPath
 
 from cleared.base.errors import PolicyError, UsageError
@@ -63,11 +62,13 @@ def mend_name(name: str, default: str) -> str:
     return plain if _name_problem(plain) is None else default
 
 
-def number_names(path: PurePosixPath) -> Iterator[PurePosixPath]:
-    """The path, then ``name-2``, ``name-3`` … without an end: for who takes the first that is free."""
-    yield path
-    for number in count(2):
-        yield path.with_name(f"{path.stem}-{number}{path.suffix}")
+def choose_free_name(path: str, is_taken: Callable[[str], bool]) -> str:
+    """The first of the path itself, ``name-2``, ``name-3`` … that nobody has. ``path``: with ``/``."""
+    wanted, name, number = PurePosixPath(path), path, 1
+    while is_taken(name):
+        number += 1
+        name = str(wanted.with_name(f"{wanted.stem}-{number}{wanted.suffix}"))
+    return name
 
 
 def _suggest_name(name: str) -> str:

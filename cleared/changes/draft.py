@@ -63,11 +63,6 @@ def render_draft(host: Host, snapshot: Snapshot, context: Context) -> Draft:
     return Draft(changes, tuple(moves), events)
 
 
-def _verify_files(context: Context) -> None:
-    for part in context.parts.values():
-        part.verify_files()
-
-
 def _processed_gitignore(host: Host, snapshot: Snapshot) -> dict[str, bytes | None]:
     """A ``.gitignore`` for imported files that stay on this machine, so that git status and git add pass them over."""
     path = f"{host.layout.processed_dir}/.gitignore"
@@ -132,13 +127,18 @@ def commit_draft(host: Host, repo: Repository, snapshot: Snapshot, context: Cont
     draft, header = prepare_commit(host, repo, snapshot, context, plan, waiting)
     moves, held_files = imported_files.hold_files(host, (*draft.moves, *plan.local_moves), context.now, context.run_id)
     moves += (agent_log.waiting_rows_move(host, waiting),) if waiting else ()
+
+    def verify_files() -> None:
+        for part in context.parts.values():
+            part.verify_files()
+
     try:
         commit = commit_changes(
             repo,
             snapshot.commit,
             draft.changes,
             header,
-            verify=lambda: _verify_files(context),
+            verify=verify_files,
             on_step=host.on_step,
             state_dir=host.layout.state_dir,
             moves=moves,

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import hashlib
+import os
 from collections.abc import Mapping
-from pathlib import PurePosixPath
 from typing import Any
 
 from cleared.base.clock import format_iso
 from cleared.base.errors import ClearedError
 from cleared.base.safe_files import read_stable
-from cleared.base.safe_names import number_names
+from cleared.base.safe_names import choose_free_name
 from cleared.cards.card import card_id
 from cleared.cards.kinds import BAD_FILE, DUPLICATE_FILE, EVENT_CYCLE, FAILED_RUN, PUSH_REJECTED, SET_ASIDE
 from cleared.cards.refused_files import list_card_files, stage_refusals
@@ -186,9 +186,8 @@ def set_file_aside(host: Host, agent: str, path: str, digest: str, cause: str, t
 
 
 def _find_free_name(host: Host, decision_context: DecisionContext, wanted: str) -> str:
-    names = map(str, number_names(PurePosixPath(wanted)))
     snapshot = decision_context.snapshot
-    return next(name for name in names if snapshot.find_entry(name) is None and not (host.root / name).exists())
+    return choose_free_name(wanted, lambda n: snapshot.find_entry(n) is not None or os.path.lexists(host.root / n))
 
 
 def _trace_chain(host: Host, recorded: RecordedEvent) -> list[str]:

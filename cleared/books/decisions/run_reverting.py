@@ -9,7 +9,7 @@ from pathlib import Path, PurePosixPath
 from shlex import quote
 
 from cleared.base.errors import PolicyError
-from cleared.base.safe_names import number_names
+from cleared.base.safe_names import choose_free_name
 from cleared.books.decisions.import_undoing import ImportUndoing, UndoneFiles, describe_decided
 from cleared.books.entry_comparison import EntryComparison
 from cleared.books.importing.kept_bank_files import digest_file, find_kept_files
@@ -49,25 +49,22 @@ def _list_ways_again(case: RevertCase) -> Iterator[str]:
     names = {r.file_sha256: r.name for r in books_of(case.context).bank.all_imports if r.run == case.run.run}
     here, chosen = find_kept_files(layout, names), set[str]()
     paths = (path for path in case.commit.files or () if path.startswith(f"{layout.processed_dir}/"))
+    drop_folder = layout.root / layout.import_dir
+
+    def is_taken(name: str) -> bool:  # what waits in the folder under this name is not to be lost
+        return name in chosen or os.path.lexists(drop_folder / name)
+
     committed = {digest_file(case.after.read_file(path) or b""): path for path in paths}
     for digest, name in names.items():
         if digest in here:
             yield f"cleared import {quote(here[digest])}"
         elif digest in committed:
             shown = quote(f"{case.commit.short}:{committed[digest]}")
-            place = _choose_free_name(layout.root / layout.import_dir, PurePosixPath(name), chosen)
+            place = choose_free_name(PurePosixPath(name).name, is_taken)
+            chosen.add(place)
             yield f"git show {shown} > {quote(f'{layout.import_dir}/{place}')} && cleared agent run {case.run.agent}"
         else:
             yield f"put {name} into {layout.import_dir}/ once more; no copy of it is kept here"
-
-
-def _choose_free_name(folder: Path, name: PurePosixPath, chosen: set[str]) -> str:
-    """Under which name a file can be put into a folder: what waits there under its own is not to be lost. ``chosen``:
-    those of the others."""
-    names = (each.name for each in number_names(name))
-    free = next(each for each in names if each not in chosen and not os.path.lexists(folder / each))
-    chosen.add(free)
-    return free
 
 
 def _void_entries(case: RevertCase) -> None:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import itertools
+import os
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from datetime import date
@@ -19,7 +20,7 @@ from cleared.base import money
 from cleared.base.clock import DeadlineExceeded, check_deadline
 from cleared.base.errors import ClearedError, Place, PolicyError, PrimitiveError
 from cleared.base.safe_files import read_stable
-from cleared.base.safe_names import number_names, resolve_inside
+from cleared.base.safe_names import choose_free_name, resolve_inside
 from cleared.books.bank_files import ImportFileError
 from cleared.books.importing import file_cards
 from cleared.books.importing.bank_file import (
@@ -365,10 +366,10 @@ class ImportSession:
         """Where the file will lie: its own name, or the first free of ``name-2``, ``name-3`` …"""
         is_full = len(self.bank.all_imports) >= KEPT_TOGETHER
         month = name_month_folder(self.layout, self.committed, imported_at) if is_full else ""
-        names = map(str, number_names(PurePosixPath(self.layout.processed_dir, month, name)))
         known, root = self.targets, self.layout.root
-        target = next(n for n in names if n not in known and not self.committed(n) and not (root / n).exists())
-        self.targets.add(target)
+        wanted = str(PurePosixPath(self.layout.processed_dir, month, name))
+        target = choose_free_name(wanted, lambda n: n in known or self.committed(n) or os.path.lexists(root / n))
+        known.add(target)
         return target
 
     # -- committing ------------------------------------------------------------------------------------------------
