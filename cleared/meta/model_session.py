@@ -201,7 +201,7 @@ def read_events(store: SessionStore) -> list[dict[str, Any]]:
     """The events of a session that were kept, in order; damaged lines are passed over."""
     events = []
     with suppress(OSError):
-        for line in (store.path / "events.jsonl").read_text(encoding="utf-8", errors="replace").splitlines():
+        for line in (store.path / "events.jsonl").read_text(encoding="utf-8", errors="replace").split("\n"):
             event = parse_json_object(line)
             if isinstance(event.get("type"), str):
                 events.append(event)

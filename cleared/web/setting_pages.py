@@ -22,10 +22,9 @@ from cleared.web.page import PageRequest
 from cleared.web.page_decisions import carry_out, may_change_what_runs
 from cleared.workspace.settings.editing import set_value
 from cleared.workspace.settings.protected_settings import is_protected
-from cleared.workspace.settings.reference import SettingInfo
-from cleared.workspace.settings.reference import list_settings as list_declared
+from cleared.workspace.settings.reference import SettingInfo, list_settings
 from cleared.workspace.settings.secrets import is_secret
-from cleared.workspace.settings.setting_keys import list_settings
+from cleared.workspace.settings.setting_keys import list_setting_values
 
 _CHOICES: Final = re.compile(r"one of (.+)|(true) or (false)")
 """What the type of a setting says of its values, where there are few."""
@@ -35,7 +34,7 @@ def show_settings(page: PageRequest, problem: str = "") -> Response:
     """All settings by section, and what waits for approval."""
     host = page.site.open_host()
     sections: dict[str, list[tuple[str, Any, bool]]] = {}
-    for key, value, shipped in list_settings(host.config):
+    for key, value, shipped in list_setting_values(host.config):
         if not is_secret(key):
             sections.setdefault(key.partition(".")[0], []).append((key, value, value != shipped))
     try:
@@ -116,7 +115,7 @@ def change_setting(page: PageRequest) -> Response:
 def _list_infos() -> list[tuple[re.Pattern[str], SettingInfo]]:
     """Each declared setting, with a pattern for the keys that it has."""
     infos = []
-    for info in list_declared():
+    for info in list_settings():
         key = re.escape(info.key).replace(re.escape("[]."), r"\..+\.").replace(re.escape("<name>"), ".+")
         infos.append((re.compile(key), info))
     return infos
@@ -124,7 +123,7 @@ def _list_infos() -> list[tuple[re.Pattern[str], SettingInfo]]:
 
 def _find_setting(page: PageRequest, key: str) -> tuple[SettingInfo | None, Any]:
     """How it is declared, and its value. Raises ``UsageError`` for none, and for a secret."""
-    values = {name: value for name, value, _ in list_settings(page.site.open_host().config)}
+    values = {name: value for name, value, _ in list_setting_values(page.site.open_host().config)}
     info = next((info for pattern, info in _list_infos() if pattern.fullmatch(key)), None)
     if is_secret(key) or (key not in values and info is None):
         raise UsageError(f"there is no setting {key[:80]!r} here", remedy="The settings list all.")

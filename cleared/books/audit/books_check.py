@@ -31,8 +31,8 @@ from cleared.books.ledger.agreed_balances import (
     AgreedBalance,
     AgreementCheck,
     BankTiming,
-    BookedLine,
     ListAsked,
+    MatchedLine,
     read_agreed_balances,
 )
 from cleared.books.ledger.bank_lines import Pairs, parse_matches, parse_outcomes
@@ -236,7 +236,9 @@ class _BooksCheck:
                 if account is not None and line.state == "posted" and not self._is_released(line.line_id, pairs):
                     parts = tuple((leg.day, leg.amount) for leg in legs if leg.account == account)
                     is_ignored = self._bank.is_ignored(line.line_id)
-                    timing.add_line(account, BookedLine(line.line_id, line.posted_date, line.amount, parts, is_ignored))
+                    timing.add_line(
+                        account, MatchedLine(line.line_id, line.posted_date, line.amount, parts, is_ignored)
+                    )
         return timing
 
     def _is_released(self, line_id: str, pairs: Pairs) -> bool:

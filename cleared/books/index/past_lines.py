@@ -23,7 +23,7 @@ from cleared.base.clock import check_deadline
 from cleared.base.file_source import FileSource
 from cleared.base.short_text import mark_text
 from cleared.books.index.month_memory import index_files
-from cleared.books.ledger.agreed_balances import BankTiming, BookedLine
+from cleared.books.ledger.agreed_balances import BankTiming, MatchedLine
 from cleared.books.ledger.bank_lines import (
     BankLine,
     Pairs,
@@ -151,7 +151,7 @@ class PastLines:
         for each in lines:
             found = [(find_day(i) if first <= i[:7] <= last else _find_month(i), part) for i, part in each.pairs]
             parts = tuple((day, part) for day, part in found if day is not None)
-            timing.add_line(account, BookedLine(each.line_id, each.posted_date, each.amount, parts, each.is_ignored))
+            timing.add_line(account, MatchedLine(each.line_id, each.posted_date, each.amount, parts, each.is_ignored))
         return is_booked
 
     def _list_touched_months(self, name: str) -> set[str]:
@@ -218,7 +218,7 @@ class PastLines:
                 made.spread.append(SpreadLine(line.line_id, line.posted_date, line.amount, pairs, is_ignored))
             elif money.total([amount for _, amount in pairs]) != line.amount:
                 parts = tuple((line.posted_date, amount) for _, amount in pairs)
-                booked = BookedLine(line.line_id, line.posted_date, line.amount, parts, is_ignored)
+                booked = MatchedLine(line.line_id, line.posted_date, line.amount, parts, is_ignored)
                 open_parts[is_ignored].append(booked.find_open_part(line.posted_date))
         made.waiting, made.ignored = (money.total(open_parts[is_ignored]) for is_ignored in (False, True))
         with_ids = [line for line in lines.values() if line.bank_id]

@@ -16,7 +16,7 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from cleared.base import money
-from cleared.books.ledger.agreed_balances import AGREED, BankTiming, BookedLine
+from cleared.books.ledger.agreed_balances import AGREED, BankTiming, MatchedLine
 from cleared.books.ledger.bank_lines import BankLine
 from cleared.books.ledger.chains import REVERSES
 from cleared.books.ledger.day_balances import DayBalances
@@ -169,7 +169,7 @@ def read_account_facts(
         parts = ((day_of[leg_id], part) for leg_id, part in matches.get(line.line_id, ()) if leg_id in day_of)
         is_ignored = bank.is_ignored(line.line_id)
         facts.timing.add_line(
-            account, BookedLine(line.line_id, line.posted_date, line.amount, tuple(parts), is_ignored)
+            account, MatchedLine(line.line_id, line.posted_date, line.amount, tuple(parts), is_ignored)
         )
     by_files = list_stated_balances(posted, bank, names[0], account) if len(names) == 1 else []
     facts.first_line = min((line.posted_date for line in posted), default=None)

@@ -172,7 +172,7 @@ class AgreementCheck(Struct, eq=False):
         )
 
 
-class BookedLine(Struct, frozen=True):
+class MatchedLine(Struct, frozen=True):
     """A bank line, and what the books have of it. ``parts``: (entry's date, amount) of each leg that was ever matched
     to it, those of voided entries and of reversals too. ``is_ignored``: somebody said that it is not to be booked."""
 
@@ -212,13 +212,13 @@ class BankTiming:
     """What stands between the balances of bank and books on any day, by the account of the books."""
 
     def __init__(self) -> None:
-        self.lines: list[tuple[int, BookedLine]] = []
+        self.lines: list[tuple[int, MatchedLine]] = []
         """(account, line) of those that the books do not have whole on the bank's day."""
         self._in_transit = DayBalances()
         self._waiting = DayBalances()
         self._ignored = DayBalances()
 
-    def add_line(self, account: int, line: BookedLine) -> None:
+    def add_line(self, account: int, line: MatchedLine) -> None:
         """Count one line of a bank."""
         if line.is_timely:
             return
@@ -249,11 +249,11 @@ class BankTiming:
         twice."""
         return self._ignored.balance_on(account, day)
 
-    def list_in_transit(self, account: int, day: date) -> list[tuple[BookedLine, Decimal]]:
+    def list_in_transit(self, account: int, day: date) -> list[tuple[MatchedLine, Decimal]]:
         """The lines behind ``in_transit``, each with its part."""
         parts = ((line, line.find_open_part(day)) for of, line in self.lines if of == account and line.is_whole)
         return [(line, part) for line, part in parts if part]
 
-    def list_overbooked(self, account: int, day: date) -> Iterable[BookedLine]:
+    def list_overbooked(self, account: int, day: date) -> Iterable[MatchedLine]:
         """The lines of which the books have too much on a day."""
         return (line for of, line in self.lines if of == account and line.is_overbooked(day))

@@ -16,7 +16,7 @@ from msgspec import Struct
 
 from cleared.base import money
 from cleared.books.ledger.account_facts import AccountFacts, BalanceBreak
-from cleared.books.ledger.agreed_balances import BookedLine
+from cleared.books.ledger.agreed_balances import MatchedLine
 from cleared.books.ledger.stated_balances import StatedBalance
 
 MAX_ROWS: Final = 5_000
@@ -52,7 +52,7 @@ class Reconciliation(Struct):
     day: date
     stated: Decimal
     booked: Decimal
-    in_transit: list[tuple[BookedLine, Decimal]]
+    in_transit: list[tuple[MatchedLine, Decimal]]
     """Lines that the books have on another day, each with what the bank has of it by then and the books have not."""
     since: date | None
     """The last day before on which they agreed."""

@@ -21,7 +21,7 @@ from cleared.workspace.settings.section import Section
 from cleared.workspace.settings.setting_keys import (
     SettingField,
     keys_declared,
-    list_settings,
+    list_setting_values,
     setting_fields,
     to_json_value,
     to_plain_values,
@@ -46,7 +46,7 @@ def is_protected(dotted: str) -> bool:
 
 def protected_settings_of(config: Config) -> dict[str, Any]:
     """``{dotted key: value}`` of the protected settings that are not as shipped; amounts are texts."""
-    settings = list_settings(config, without_shipped=True)
+    settings = list_setting_values(config, without_shipped=True)
     return {key: value for key, value, shipped in settings if value != shipped and is_protected(key)}
 
 
@@ -65,7 +65,7 @@ def with_protected_settings(config: Config, approved: Mapping[str, Any]) -> Conf
     if protected_settings_of(config) == approved:
         return config
     data = copy.deepcopy(to_plain_values(Config()))
-    unprotected = {key: value for key, value, _ in list_settings(config) if not is_protected(key)}
+    unprotected = {key: value for key, value, _ in list_setting_values(config) if not is_protected(key)}
     for key, value in {**approved, **unprotected}.items():
         *sections, last = _split_key(key)
         inner = data
@@ -95,7 +95,7 @@ def compare_all_settings(before: Config, after: Config) -> list[tuple[str, Any, 
 def read_public_settings(config: Config) -> dict[str, Any]:
     """Dotted key → value of every setting but secrets."""
     secrets = keys_declared("secret")
-    return {key: value for key, value, _ in list_settings(config) if key not in secrets}
+    return {key: value for key, value, _ in list_setting_values(config) if key not in secrets}
 
 
 def _compare_values(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[tuple[str, Any, Any]]:

@@ -213,7 +213,9 @@ def _shipped_values(section: type[Section]) -> dict[str, Any]:
     return {key: value if type(value) in _SAME_IN_JSON else to_json_value(value) for key, value in shipped.items()}
 
 
-def list_settings(section: Section, path: str = "", *, without_shipped: bool = False) -> list[tuple[str, Any, Any]]:
+def list_setting_values(
+    section: Section, path: str = "", *, without_shipped: bool = False
+) -> list[tuple[str, Any, Any]]:
     """Dotted key, value, and value as shipped, as a record of approval has them, of a configuration or a part of it.
     ``without_shipped``: without the sections that ``config.yaml`` leaves out, which are most."""
     settings: list[tuple[str, Any, Any]] = []
@@ -223,11 +225,11 @@ def list_settings(section: Section, path: str = "", *, without_shipped: bool = F
         value, dotted = getattr(section, field.attribute), path + key
         if field.section and value is not None:
             if value is not field.default or not without_shipped:
-                settings += list_settings(value, f"{dotted}.", without_shipped=without_shipped)
+                settings += list_setting_values(value, f"{dotted}.", without_shipped=without_shipped)
         elif field.has_named_entries:
             entries = value.items() if isinstance(value, Mapping) else [(entry.id, entry) for entry in value]
             for name, entry in entries:
-                settings += list_settings(entry, f"{dotted}.{name}.")
+                settings += list_setting_values(entry, f"{dotted}.{name}.")
         elif isinstance(value, Mapping):
             settings += [(f"{dotted}.{name}", to_json_value(inner), None) for name, inner in value.items()]
         elif value is field.default:

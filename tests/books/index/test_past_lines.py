@@ -16,7 +16,7 @@ from harness import Workspace, chase
 from cleared.books.decisions import bank_standing
 from cleared.books.index import past_lines
 from cleared.books.index.past_lines import PastLines, read_imports_once
-from cleared.books.ledger.agreed_balances import BankTiming, BookedLine
+from cleared.books.ledger.agreed_balances import BankTiming, MatchedLine
 from cleared.books.ledger.entry import leg_suffix
 from cleared.books.ledger.import_records import parse_imports, read_imports
 from cleared.books.ledger.staged_bank_lines import BankBook
@@ -51,7 +51,7 @@ def time_all(books: Books, bank: BankBook) -> BankTiming:
         parts = tuple((day, amount) for day, amount in days if day is not None)
         if line.state == "posted":
             is_ignored = bank.is_ignored(line.line_id)
-            timing.add_line(BANK, BookedLine(line.line_id, line.posted_date, line.amount, parts, is_ignored))
+            timing.add_line(BANK, MatchedLine(line.line_id, line.posted_date, line.amount, parts, is_ignored))
     return timing
 
 

@@ -17,8 +17,7 @@ from cleared.workspace.settings.protected_settings import (
     with_protected_settings,
 )
 from cleared.workspace.settings.reference import list_settings
-from cleared.workspace.settings.setting_keys import keys_declared
-from cleared.workspace.settings.setting_keys import list_settings as list_every_setting
+from cleared.workspace.settings.setting_keys import keys_declared, list_setting_values
 from cleared.workspace.settings.setting_lookup import get_setting
 
 GOOD = """\
@@ -303,7 +302,7 @@ def test_what_decides_where_books_go_and_what_it_may_cost_is_protected() -> None
 def test_a_section_that_is_left_out_is_as_shipped_so_that_nothing_of_it_is_missed(text: str) -> None:
     """Also where a value is the shipped one, written in another way."""
     config = load_config(text)
-    every = {key: value for key, value, shipped in list_every_setting(config) if value != shipped}
+    every = {key: value for key, value, shipped in list_setting_values(config) if value != shipped}
     assert protected_settings_of(config) == {key: value for key, value in every.items() if is_protected(key)}
     declared = keys_declared("harmless", "secret")
-    assert all(is_protected(key) is (key not in declared) for key, _, _ in list_every_setting(config))
+    assert all(is_protected(key) is (key not in declared) for key, _, _ in list_setting_values(config))
