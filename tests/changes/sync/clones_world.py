@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 import pytest
 from clones import clone
-from harness import Done, Workspace, chase, copy_books, no_traceback, take_shown, trust_books
+from harness import Done, Workspace, chase, copy_books, no_traceback, take_ok, take_shown, trust_books
 from proposing import live, write
 from stepped import run_stepped
 from synced import follow, tip_of
@@ -229,6 +229,8 @@ class World:
         is_right = ws("check").code == 0
         if not is_right:
             ws.git("reset", "-q", "--keep", before)
+            if "[lost]" in ws("check").out:  # what was pulled was seen, and is given up
+                take_ok(ws, "recover", "--forget")
         self.seen["pulled" if is_right and ws.head() != before else "not pulled"] += 1
 
     def push(self, number: int) -> None:
@@ -237,9 +239,13 @@ class World:
     # -- what is true in the end -----------------------------------------------------------------------------------
 
     def settle(self) -> None:
-        """Sync all, until none has anything to do."""
-        for number in (*range(len(self.clones)), *range(len(self.clones))):
-            self.sync(number)
+        """Sync all, until none has anything to do. What was given up and came back is taken."""
+        for ws in [*self.clones, *self.clones]:
+            self.sync(self.clones.index(ws))
+            for commit in re.findall(r"cleared recover --forget.*cleared accept (\S+) ", ws("check").out):
+                ws.ok("accept", commit, "--reason", "it is to stand")
+                self.seen["taken again"] += 1
+            self.sync(self.clones.index(ws))
         assert {ws.head() for ws in self.clones} == {tip_of(self.shared)}
         for ws in self.clones:
             ws.in_order()
