@@ -14,7 +14,7 @@ from typing import Final
 from cleared.base.clock import check_deadline, format_iso
 from cleared.books.card_kinds import ENTRY, RECEIPT, TRANSFER
 from cleared.books.ledger.entry import Entry
-from cleared.cards.card import Card, card_id
+from cleared.cards.card import Card, card_id, list_texts
 from cleared.cards.card_draft import VOID, CardDraft
 from cleared.primitives.context import Context
 
@@ -79,8 +79,7 @@ def list_asked(card: Card) -> list[str]:
         return [card.record_id] if card.record_id else []
     if card.kind == RECEIPT.name:
         return [str(card.details.get("entry"))]
-    named = card.details.get("entries") if card.kind == TRANSFER.name else None
-    return [str(each) for each in named] if isinstance(named, list) else []
+    return list_texts(card.details, "entries") if card.kind == TRANSFER.name else []
 
 
 def find_asked(card: Card, find_entry: FindEntry) -> list[Entry] | None:

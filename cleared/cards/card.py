@@ -53,10 +53,10 @@ class Card(Struct, frozen=True):
         return f"{'held: ' if is_held else ''}{self.title}{first}"
 
 
-def list_choices(details: Mapping[str, Any]) -> list[str]:
-    """The answers that a question gives to choose from, by its details, which somebody may have pushed."""
-    choices = details.get("choices")
-    return list(map(str, choices)) if isinstance(choices, list) else []
+def list_texts(details: Mapping[str, Any], name: str) -> list[str]:
+    """The texts that a card's details list under a name; none where it is no list: anybody may push a card."""
+    texts = details.get(name)
+    return list(map(str, texts)) if isinstance(texts, list) else []
 
 
 def card_id(kind: str, *key: str) -> str:

@@ -7,7 +7,7 @@ from collections.abc import Collection
 from typing import Final
 
 from cleared.base.clock import format_iso
-from cleared.cards.card import Card
+from cleared.cards.card import Card, list_texts
 from cleared.cards.kinds import BAD_FILE, FAILED_RUN, SET_ASIDE
 from cleared.changes.consumed_events import is_only_failure
 from cleared.changes.host import Host
@@ -63,8 +63,7 @@ def resolve_cards(host: Host, repo: Repository, snapshot: Snapshot, context: Con
 def _is_done_now(card: Card, imported: Collection[str], is_plain_run: bool) -> bool:
     """Whether a run that went well has done what a failed one was to do: it imported its files, or both were runs for
     nothing in particular."""
-    files = card.details.get("files")
-    if isinstance(files, list) and files:
+    if files := list_texts(card.details, "files"):
         return len(files) < MAX_CARD_FILES and all(digest in imported for digest in files)
     return is_plain_run and "event_id" not in card.details and "event" not in card.details
 

@@ -14,7 +14,7 @@ from msgspec.structs import asdict
 from cleared.base.errors import UsageError
 from cleared.base.json_values import to_json
 from cleared.base.terminal import count_noun, print_fields, print_json, print_line, print_message, print_table
-from cleared.cards.card import list_choices
+from cleared.cards.card import list_texts
 from cleared.cards.kinds import BAD_FILE
 from cleared.changes.host import Host
 from cleared.cli.command_groups import new_group
@@ -101,7 +101,7 @@ def print_run(result: RunResult, *, json: bool, quiet: bool = False) -> None:
             print_message(f"cleared run show {result.run_id} has every call")
     elif result.status == "waiting":
         card = result.cards[0]
-        choices = " | ".join(list_choices(card.details))
+        choices = " | ".join(list_texts(card.details, "choices"))
         print_message(f"{card.title}")
         print_message(f"It goes on when you answer: cleared queue answer {card.id} {choices}")
     elif dry_run:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 from typing import Final
 
-from cleared.cards.card import Card, list_choices
+from cleared.cards.card import Card, list_texts
 from cleared.cards.kinds import QUESTION, kind_named
 from cleared.changes.decisions.decision_context import DecisionContext
 from cleared.runs.question_tickets import Questions
@@ -14,7 +14,7 @@ from cleared.runs.question_tickets import Questions
 def answer_choices(card: Card) -> dict[str, str]:
     """What can be answered to a card: choice → what it means."""
     if card.kind == QUESTION.name:
-        return dict.fromkeys(list_choices(card.details), "")
+        return dict.fromkeys(list_texts(card.details, "choices"), "")
     return dict(kind_named(card.kind).answers)
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from cleared.base.terminal import escape_text
-from cleared.cards.card import Card, list_choices
+from cleared.cards.card import Card, list_texts
 from cleared.cards.card_section import CardSection
 from cleared.cards.kinds import AGREEMENT, kind_named
 from cleared.domains.installed_domains import load_comparisons
@@ -35,7 +35,7 @@ _ROWS_FOR_PROGRAMS: Final = ("line",)
 def card_fields(card: Mapping[str, Any]) -> list[tuple[str, str]]:
     """A card, as ``read_card`` gives it, as labels and values; what needs more room is in ``detail_tables``."""
     kind, details = kind_named(card["kind"]), card["details"]
-    answers = list_choices(details) or [_answer_text(*pair) for pair in kind.answers.items()]
+    answers = list_texts(details, "choices") or [_answer_text(*pair) for pair in kind.answers.items()]
     first = card["agreed"][-1] if card["agreed"] else None
     is_open = card["status"] == "open"
     fields = [
@@ -96,7 +96,7 @@ def detail_tables(details: Mapping[str, Any]) -> Iterator[CardSection]:
             yield CardSection(_label(name).capitalize(), rows=rows, columns=tuple(map(_label, columns)))
     futures = details.get("futures")
     if isinstance(futures, Mapping):
-        for choice in list_choices(details):
+        for choice in list_texts(details, "choices"):
             yield CardSection(f"If you answer {choice}", tuple(preview_lines(futures.get(choice))))
 
 

@@ -8,7 +8,7 @@ from msgspec import Struct
 
 from cleared.base.errors import UsageError
 from cleared.base.terminal import count_noun
-from cleared.cards.card import Card, list_choices
+from cleared.cards.card import Card, list_texts
 from cleared.cards.card_section import CardSection
 from cleared.cards.kinds import BRANCH, FAILED_RUN, PROPOSAL, QUESTION, kind_named
 from cleared.changes.decisions.shown_cards import digest_card
@@ -58,7 +58,7 @@ def show_card(queue: QueueSnapshot, card_id: str, key: str = "") -> CardView:
         count_group(queue, card_id),
         has_code=card.kind == PROPOSAL.name or (card.record_id is not None and bool(card.agent)),
         has_file=has_bank_file(queue, card),
-        parts=tuple(map(str, card.details.get("files", ()))) if card.kind == BRANCH.name else (),
+        parts=tuple(list_texts(card.details, "files")) if card.kind == BRANCH.name else (),
     )
 
 
@@ -155,6 +155,6 @@ def _question_sections(queue: QueueSnapshot, card: Card) -> Iterator[CardSection
         yield CardSection("It cannot be answered", (why,))
         return
     futures = card.details.get("futures")
-    for choice in list_choices(card.details):
+    for choice in list_texts(card.details, "choices"):
         future = futures.get(choice) if isinstance(futures, Mapping) else None
         yield CardSection(f"If you answer {choice}", tuple(preview_lines(future)))

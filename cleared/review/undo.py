@@ -187,7 +187,7 @@ def _reopen_cards(
     naming, renamed = {kind for review in reviews for kind in review.card_kinds}, RenamedRecords()
     for old, new in restored.items():
         renamed.note(old, new)
-    runs = set()
+    runs = []
 
     def reopen_card(card: Card, identity: str, details: Mapping[str, Any]) -> None:
         record = restored.get(card.record_id or "", card.record_id)
@@ -208,7 +208,7 @@ def _reopen_cards(
             result.cards.append(reopened)
             continue
         if card.kind == QUESTION.name:
-            runs.add(card.details.get("run"))
+            runs.append(card.details.get("run"))
         identity = card_id(card.kind, card.id, "again", context.run_id)
         details = (
             reissue_question(committed_questions(decision_context), card, identity)

@@ -11,7 +11,7 @@ from cleared.base.clock import format_iso
 from cleared.base.errors import ClearedError
 from cleared.base.safe_files import read_stable
 from cleared.base.safe_names import choose_free_name
-from cleared.cards.card import card_id
+from cleared.cards.card import card_id, list_texts
 from cleared.cards.kinds import BAD_FILE, DUPLICATE_FILE, EVENT_CYCLE, FAILED_RUN, PUSH_REJECTED, SET_ASIDE
 from cleared.cards.refused_files import list_card_files, stage_refusals
 from cleared.changes import commit_messages
@@ -175,7 +175,7 @@ def set_file_aside(host: Host, agent: str, path: str, digest: str, cause: str, t
             else f"Change {agent}, or the file, to have it tried again.",
         )
         for card in decision_context.context.cards.open_cards(FAILED_RUN.name):  # the new card says it
-            if card.agent == agent and digest in (card.details.get("files") or ()):
+            if card.agent == agent and digest in list_texts(card.details, "files"):
                 decision_context.context.cards.resolve_card(
                     card.id, format_iso(decision_context.context.now), RESOLVED_BY, "the file was set aside"
                 )

@@ -16,6 +16,7 @@ from cleared.books.ledger.corrections import find_corrections
 from cleared.books.ledger.entry import Entry
 from cleared.books.ledger.transfers import CLEARING_ACCOUNT, MAX_DAYS, TransferSide, find_sides, pair_sides
 from cleared.books.staged_books import books_of
+from cleared.cards.card import list_texts
 from cleared.changes.decisions.decision_context import UNDO_TRAILER, Decision, DecisionContext, commit_decision
 from cleared.changes.host import Host
 from cleared.primitives.context import Context
@@ -126,10 +127,10 @@ def settle_decided_transfers(decision_context: DecisionContext, records: Collect
     one of another transfer, or both are decided. The ids of the cards."""
     context, settled = decision_context.context, []
     for card in context.cards.open_cards(TRANSFER.name) if records else ():
-        ids = card.details.get("entries")
-        if not isinstance(ids, list) or set(records).isdisjoint(ids):
+        ids = list_texts(card.details, "entries")
+        if set(records).isdisjoint(ids):
             continue
-        found = [books_of(context).books.find_entry(str(each)) for each in ids]
+        found = [books_of(context).books.find_entry(each) for each in ids]
         entries = [entry for entry in found if entry is not None and entry.status != "voided"]
         if len(entries) < len(ids):
             answer = "one of its entries is voided"

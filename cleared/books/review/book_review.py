@@ -46,7 +46,7 @@ from cleared.books.review.entry_undoing import (
     settle_posted_lines,
 )
 from cleared.books.staged_books import books_of, open_books
-from cleared.cards.card import Card, card_id
+from cleared.cards.card import Card, card_id, list_texts
 from cleared.cards.known_cards import KnownCards
 from cleared.changes.decisions.decision_context import DecisionContext
 from cleared.changes.host import Host
@@ -134,9 +134,7 @@ class BookReview(RecordReview):
         if card.kind == REVISION.name and choice in ("replace", "keep"):
             count_one_line(case, keeps_earlier=choice == "keep")
         if card.kind == TRANSFER.name and choice == "pair":
-            entries = card.details.get("entries")
-            names = [str(each) for each in entries] if isinstance(entries, list) else []
-            pair_entries(case.decision_context, names, result)
+            pair_entries(case.decision_context, list_texts(card.details, "entries"), result)
         if card.kind == RECEIPT.name and choice == "link":
             result.files |= _link_proposed(case.decision_context, card, result.files)
 

@@ -11,7 +11,7 @@ from cleared.base.clock import format_iso
 from cleared.base.errors import ClearedError, WorkspaceError
 from cleared.base.short_text import list_first
 from cleared.base.terminal import count_noun, escape_text
-from cleared.cards.card import Card, card_id
+from cleared.cards.card import Card, card_id, list_texts
 from cleared.cards.kinds import BRANCH, CYCLE_NOTE
 from cleared.changes import commit_messages
 from cleared.changes.decisions.decision_context import Decision, DecisionContext, commit_decision
@@ -170,13 +170,13 @@ def _make_commit(
             notes += [f"you changed {path} meanwhile, and yours stays: git show {commit[:12]}:{path}" for path in paths]
         commit = write_commit(repo, parents, files, who, now, f"cycle: what {handover.name} changed")
     details = pending.card.details if pending.card is not None else {}
-    before = [str(each) for each in details.get("cycles", ()) if each != handover.name]
+    before = [each for each in list_texts(details, "cycles") if each != handover.name]
     return MadeBranch(
         branch=pending.branch,
         commit=commit,
         old=pending.tip,
         paths=sorted(files),
-        notes=[*dict.fromkeys([*map(str, details.get("notes", ())), *notes])][-_MOST_NOTES:],
+        notes=[*dict.fromkeys([*list_texts(details, "notes"), *notes])][-_MOST_NOTES:],
         cycles=[*before, handover.name],
         proposal=taken.proposal,
         refused=taken.refused,
