@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from cleared.base.effects import Effect
 from cleared.base.file_source import FileSource
-from cleared.books.card_kinds import BALANCE_GAP, LINE
+from cleared.books.card_kinds import BALANCE_GAP, ENTRY, LINE
 from cleared.books.entry_cards import ASKED_AGAIN, WAITING, settle_void_cards, stage_unasked_cards
 from cleared.books.import_findings import stage_findings
 from cleared.books.importing.bank_file import ImportFile
@@ -80,6 +80,9 @@ class BooksDraft(StagedBooks):
         books = self.books
         waiting = {entry.entry_id: entry for entry in books.list_staged() if entry.status == WAITING}
         waiting |= {name: books.get_entry(name) for name, status in books.statuses.items() if status == WAITING}
+        for card in context.cards.added.values():  # what a run asks about stays as it is until the run ends
+            if card.kind == ENTRY.name:
+                waiting.pop(str(card.record_id), None)
         if waiting:
             stage_unasked_cards(context, waiting.values())
 

@@ -48,7 +48,7 @@ class _SettledLines(Struct):
 
     def find_line(self, card_id: str) -> str | None:
         """The line of a card."""
-        return next(self.find_lines(f"{card_id} "), None) if " " not in card_id else None
+        return next(self.find_lines(f"{card_id} "), None) if self.text and " " not in card_id else None
 
     def find_lines(self, beginning: str) -> Iterator[str]:
         """The lines of cards whose ids begin so."""
@@ -168,11 +168,14 @@ class KnownCards(Mapping[str, Card]):
         line = self._summary.settled.find_line(card_id)
         if line is not None:
             return self._make_settled([line])[0]
+        if card_id not in self._lines:  # as those that a run is about to stage
+            raise KeyError(card_id)
         return self._make_live([card_id])[card_id]
 
     def __contains__(self, card_id: object) -> bool:
         return isinstance(card_id, str) and (
-            self._summary.settled.find_line(card_id) is not None or card_id in self._make_live([card_id])
+            self._summary.settled.find_line(card_id) is not None
+            or (card_id in self._lines and card_id in self._make_live([card_id]))
         )
 
     def __iter__(self) -> Iterator[str]:
