@@ -12,6 +12,7 @@ from decimal import Decimal
 from difflib import get_close_matches
 from enum import Enum
 from functools import cache
+from itertools import chain
 from typing import Any, Final, NotRequired, get_args, get_origin, get_type_hints, is_typeddict
 
 from msgspec import Struct
@@ -107,24 +108,28 @@ class Primitive(Struct, frozen=True):
         """The call's arguments by name, decoded. Raises ``PrimitiveError`` with every fault of the call; its place
         names the first argument that has one."""
         taken = self.takes
-        params, known = taken.params, taken.by_name
+        params, known, variadic = taken.params, taken.by_name, taken.variadic
         values: dict[str, Any] = {}
         faults: list[PrimitiveError] = []
         if len(args) > len(params):
             message = f"{self.name} takes at most {len(params)} arguments, not {len(args)}"
             faults.append(PrimitiveError(message, remedy=f"Its signature is {self.signature()}."))
-        # By hand and not with zip: this runs for every call of every script.
-        for i, value in enumerate(args[: len(params)]):
-            self._decode_argument(params[i].name, params[i].shape, value, env, values, faults)
-        for name, value in kwargs.items():
-            shape = known[name].shape if name in known else taken.variadic
+        # In one loop, without a call for each: this runs for every argument of every call of every script.
+        for name, value in chain(zip(known, args, strict=False), kwargs.items()):
+            shape = known[name].shape if name in known else variadic
             if shape is None:
                 faults.append(self._unknown_argument_error(name))
             elif name in values:
                 message = f"{self.name} got {name} twice"
                 faults.append(PrimitiveError(message, place=Place(field=name), remedy="Pass it once."))
             else:
-                self._decode_argument(name, shape, value, env, values, faults)
+                try:
+                    values[name] = shape.decode(value, env)
+                except ValueError as e:
+                    values[name] = None
+                    texts = "; ".join(_fault_texts(name, e))
+                    prefix, remedy = "" if faults else f"{self.name}: ", f"{name} takes {shape.stub}."
+                    faults.append(PrimitiveError(f"{prefix}{texts}", place=Place(field=name), remedy=remedy))
         if len(values) < len(params):
             missing = [param.name for param in params if param.default is MISSING and param.name not in values]
             if missing:
@@ -133,24 +138,6 @@ class Primitive(Struct, frozen=True):
         if faults:
             raise merge_faults(faults)
         return values
-
-    def _decode_argument(
-        self,
-        name: str,
-        shape: Shape,
-        value: Any,
-        env: DecodingContext,
-        values: dict[str, Any],
-        faults: list[PrimitiveError],
-    ) -> None:
-        try:
-            values[name] = shape.decode(value, env)
-        except ValueError as e:
-            values[name] = None
-            texts = "; ".join(_fault_texts(name, e))
-            prefix = "" if faults else f"{self.name}: "
-            remedy = f"{name} takes {shape.stub}."
-            faults.append(PrimitiveError(f"{prefix}{texts}", place=Place(field=name), remedy=remedy))
 
     def _unknown_argument_error(self, name: str) -> PrimitiveError:
         near = get_close_matches(name[:60], self.takes.by_name, n=1)
