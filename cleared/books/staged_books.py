@@ -117,10 +117,10 @@ def list_header_keys() -> list[HeaderKey]:
 def charge_entry(ctx: Context, entry: Entry) -> None:
     """Count an entry that was staged. Raises ``PrimitiveError`` where it is one too many, or a cent."""
     spent, bounds = books_of(ctx).spent, ctx.permissions.header_values
+    if not bounds:  # which stay the same during a run
+        return
     spent.entries += 1
     spent.total = money.total([spent.total, entry.amount])
-    if not bounds:
-        return
     entries, total, allowed = (bounds.get(key) for key in ("max_entries", "max_total", "accounts"))
     if entries is not None and spent.entries > entries:
         raise budget_error("max_entries", f"{spent.entries} entries", entries)

@@ -58,19 +58,8 @@ def journal_add_double(
     with ``duplicate`` True. Refused: unknown, closed or equal accounts, dates out of bounds or in a closed period,
     amounts finer than the currency.
     """
-    spec: EntrySpec = {
-        "date": date,
-        "description": description,
-        "debit_account": debit_account,
-        "credit_account": credit_account,
-        "amount": amount,
-        "counterparty": counterparty,
-        "reference": reference,
-        "confidence": confidence,
-        "status": status,
-        "evidence": evidence,
-    }
-    return _post_entry(ctx, spec)
+    legs = [Leg(debit_account, amount, ZERO), Leg(credit_account, ZERO, amount)]
+    return _post_entry(ctx, date, description, legs, "amount", counterparty, reference, confidence, status, evidence)
 
 
 @primitive(effect=Effect.STAGE, grant=WRITE_GRANT)
@@ -92,19 +81,10 @@ def journal_add(
     ``lines=[{"account_id": 5020, "debit": 4}, {"account_id": 1010, "credit": 4}]``: debits and credits must be equal.
     ``tags`` may not begin with ``@`` (those are the host's) nor hold ``;``. Otherwise as ``journal_add_double``.
     """
-    spec: EntrySpec = {
-        "date": date,
-        "description": description,
-        "lines": lines,
-        "counterparty": counterparty,
-        "reference": reference,
-        "confidence": confidence,
-        "status": status,
-        "evidence": evidence,
-        "tags": tags,
-        "notes": notes,
-    }
-    return _post_entry(ctx, spec)
+    legs = _read_legs(lines)
+    return _post_entry(
+        ctx, date, description, legs, "lines", counterparty, reference, confidence, status, evidence, tags, notes
+    )
 
 
 @primitive(effect=Effect.STAGE, grant=WRITE_GRANT)
@@ -117,7 +97,7 @@ def journal_add_many(ctx: Context, entries: list[EntrySpec]) -> list[EntryRef]:
     faults: list[PrimitiveError] = []
     for i, spec in enumerate(check_deadline(entries)):
         try:
-            refs.append(_post_entry(ctx, spec, log=False))
+            refs.append(_post_spec(ctx, spec))
         except PrimitiveError as e:
             field = f"entries[{i}]" + (f".{e.place.field}" if e.place and e.place.field else "")
             faults.append(PrimitiveError(f"{field}: {e.message}", place=Place(field=field), remedy=e.remedy))
@@ -131,8 +111,8 @@ def journal_add_many(ctx: Context, entries: list[EntrySpec]) -> list[EntryRef]:
     return refs
 
 
-def _post_entry(ctx: Context, spec: EntrySpec, *, log: bool = True) -> EntryRef:
-    """Post what was asked for. ``log``: with a row of its own in the agent log."""
+def _post_spec(ctx: Context, spec: EntrySpec) -> EntryRef:
+    """Post one of many entries, which have one row in the agent log."""
     double = _DOUBLE & spec.keys()
     if ("lines" in spec) == bool(double) or (double and len(double) < 3):
         raise PrimitiveError(
@@ -145,15 +125,38 @@ def _post_entry(ctx: Context, spec: EntrySpec, *, log: bool = True) -> EntryRef:
     else:
         amount, field = spec["amount"], "amount"
         legs = [Leg(spec["debit_account"], amount, ZERO), Leg(spec["credit_account"], ZERO, amount)]
-    day, status, tags = spec["date"], str(spec.get("status", "pending-review")), spec.get("tags")
-    reference, draft = spec.get("reference") or "", books_of(ctx)
+    what = spec["date"], spec["description"]
+    about = spec.get("counterparty"), spec.get("reference")
+    confidence, status = spec.get("confidence", ZERO), spec.get("status", "pending-review")
+    evidence, tags, notes = spec.get("evidence"), spec.get("tags"), spec.get("notes")
+    return _post_entry(ctx, *what, legs, field, *about, confidence, status, evidence, tags, notes, log=False)
+
+
+def _post_entry(
+    ctx: Context,
+    day: Day,
+    description: str,
+    legs: Sequence[Leg],
+    field: str,
+    counterparty: str | None,
+    reference: str | None,
+    confidence: Decimal,
+    status: str,
+    evidence: str | None,
+    tags: Sequence[str] | None = None,
+    notes: str | None = None,
+    *,
+    log: bool = True,
+) -> EntryRef:
+    """Post an entry. ``field``: the argument that its legs are of; ``log``: with a row of its own in the agent log."""
+    draft = books_of(ctx)
     try:
         _require_two_accounts(legs, field)
         _require_script_status(status)
         both = (
             status == "auto-confirmed"
             and ctx.config.thresholds.two_person is not None
-            and two_person_rule.needs_two_people(ctx, two_person_rule.entry_amount(ctx, legs, reference))
+            and two_person_rule.needs_two_people(ctx, two_person_rule.entry_amount(ctx, legs, reference or ""))
         )
         if both:
             status = "pending-review"
@@ -162,16 +165,16 @@ def _post_entry(ctx: Context, spec: EntrySpec, *, log: bool = True) -> EntryRef:
             draft.bank,
             draft.ledger_accounts,
             day,
-            spec["description"],
+            description,
             legs,
-            reference=reference,
+            reference=reference or "",
             field=field,
-            counterparty=spec.get("counterparty") or "",
-            confidence=_format_confidence(spec.get("confidence", ZERO)),
+            counterparty=counterparty or "",
+            confidence=_format_confidence(confidence),
             status=status,
-            evidence=spec.get("evidence") or "",
+            evidence=evidence or "",
             tags=_join_tags(tags),
-            notes=spec.get("notes") or "",
+            notes=notes or "",
         )
     except PrimitiveError as first:
         raise merge_faults([first, *_list_faults(ctx, day, legs, status, tags, field)]) from None
