@@ -6,7 +6,7 @@ it refuses what is not allowed, remembers what happened, and latches the first f
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from difflib import get_close_matches
 from typing import Any, Final
 
@@ -61,7 +61,7 @@ class Dispatcher:
         env: DecodingContext,
         *,
         allowed: frozenset[str] | None = None,
-        effects: frozenset[Effect] = frozenset(Effect),
+        effects: Collection[Effect] = tuple(Effect),
         monotonic: Callable[[], float],
         record: Callable[[Call], None] | None = None,
     ) -> None:
