@@ -123,27 +123,36 @@ class CardDraft:
         """The open cards of a kind about an entry: one that came back has another card than its first."""
         return [card.id for card in self.open_cards(kind) if card.record_id == record_id]
 
-    def changed_files(self) -> dict[str, bytes]:
+    def render_opened(self) -> dict[str, str]:
+        """Card → the line that opens it, of those that are staged."""
+        return {card.id: self.clean(render_open(card)) for card in self.added.values()}
+
+    def changed_files(self, opened: Mapping[str, str] | None = None) -> dict[str, bytes]:
+        """The files as they will be: path → bytes. ``opened``: what ``render_opened`` gives, where that is known."""
         out: dict[str, bytes] = {}
         lines: dict[str, list[str]] = {}
-        for card in self.added.values():
-            lines.setdefault(shard_path(self.queue, card.created_at), []).append(render_open(card))
+
+        def add_line(at: str, line: str) -> None:
+            lines.setdefault(shard_path(self.queue, at), []).append(line)
+
+        for card_id, line in (self.render_opened() if opened is None else opened).items():
+            add_line(self.added[card_id].created_at, line)
         for card_id, (at, by, resolution) in self.resolved.items():
             card, resolution = self.committed_cards[card_id], self.clean(resolution)
             proof = self.prove(card, at, by, resolution) if card.kind == QUESTION.name else {}
-            lines.setdefault(shard_path(self.queue, at), []).append(render_resolve(card_id, at, by, resolution, proof))
+            add_line(at, self.clean(render_resolve(card_id, at, by, resolution, proof)))
         for card_id, (at, by, run) in self.went_on.items():
-            lines.setdefault(shard_path(self.queue, at), []).append(render_went_on(card_id, at, by, run))
+            add_line(at, self.clean(render_went_on(card_id, at, by, run)))
         for card_id, data in self.agreed.items():
-            lines.setdefault(shard_path(self.queue, str(data["at"])), []).append(render_agree(card_id, data))
+            add_line(str(data["at"]), self.clean(render_agree(card_id, data)))
         for card_id, at, by, decision in self.withdrawn:
-            lines.setdefault(shard_path(self.queue, at), []).append(render_disagree(card_id, at, by, decision))
+            add_line(at, self.clean(render_disagree(card_id, at, by, decision)))
         for card_id, (at, by) in self.skipped.items():
-            lines.setdefault(shard_path(self.queue, at), []).append(render_skip(card_id, at, by))
+            add_line(at, self.clean(render_skip(card_id, at, by)))
         for card_id, (at, by, of) in self.brought_forward.items():
-            lines.setdefault(shard_path(self.queue, at), []).append(render_unskip(card_id, at, by, of))
+            add_line(at, self.clean(render_unskip(card_id, at, by, of)))
         known = set(self.source.list_paths(self.queue)) if lines else set()
         for month, new in lines.items():
             path = choose_part(self.source, month, known)
-            out[path] = (self.source.read(path) or b"") + "".join(map(self.clean, new)).encode("utf-8")
+            out[path] = (self.source.read(path) or b"") + "".join(new).encode("utf-8")
         return out

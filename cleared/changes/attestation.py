@@ -145,12 +145,13 @@ def attest_commit(
     trailers: Sequence[tuple[str, str]],
     changes: Mapping[str, bytes | None],
     events: Sequence[str],
+    opened: Mapping[str, str],
     total: int,
 ) -> dict[str, bytes]:
     """The attestation of a commit that is to be made, as the file that it is added to: path → content.
 
-    ``changes``: all else that the commit changes, path → content. ``events``: the lines of those that
-    it emits. ``total``: the sum of the rows that it adds, less those that it removes.
+    ``changes``: all else that the commit changes, path → content. ``events``: the lines of those that it emits;
+    ``opened``: card → the line that opens it. ``total``: the sum of the rows that it adds, less those that it removes.
 
     Raises ``WorkspaceError`` where there is no key to sign with, and none can be made.
     """
@@ -165,8 +166,8 @@ def attest_commit(
             if value
         },
         "opens": {
-            card.id: digest_data(cards.clean(card_events.render_open(card)))
-            for card in (*cards.added.values(), *cards.accepted)
+            **{card: digest_data(line) for card, line in opened.items()},
+            **{card.id: digest_data(cards.clean(card_events.render_open(card))) for card in cards.accepted},
         },
         "settles": {
             card: _digest_settlement(cards.clean(queue_files.render_resolve(card, *how)))

@@ -36,6 +36,8 @@ class Draft(Struct, frozen=True):
     moves: tuple[LocalMove, ...]
     events: tuple[str, ...] = ()
     """The lines of the events that it emits."""
+    opened: Mapping[str, str] = {}
+    """Card → the line that opens it."""
 
 
 def render_draft(host: Host, snapshot: Snapshot, context: Context) -> Draft:
@@ -43,7 +45,8 @@ def render_draft(host: Host, snapshot: Snapshot, context: Context) -> Draft:
     changes: dict[str, bytes | None] = {}
     for part in context.parts.values():
         changes.update(part.render_files(context.run_id))
-    changes.update(context.cards.changed_files())
+    opened = context.cards.render_opened()
+    changes.update(context.cards.changed_files(opened))
     moves: list[LocalMove] = []
     for path, file in taken_files(context).items():
         target = file.processed_as or ""
@@ -60,7 +63,7 @@ def render_draft(host: Host, snapshot: Snapshot, context: Context) -> Draft:
     if events:
         path = choose_dated(CommittedSource(snapshot), host.layout.events, format_iso(context.now)[:7])
         changes[path] = (snapshot.read_file(path) or b"") + "".join(events).encode("utf-8")
-    return Draft(changes, tuple(moves), events)
+    return Draft(changes, tuple(moves), events, opened)
 
 
 def _processed_gitignore(host: Host, snapshot: Snapshot) -> dict[str, bytes | None]:
@@ -109,7 +112,7 @@ def prepare_commit(
     marks = [(key, value if key in ("Event", "Attempt") else clean(value)) for key, value in plan.trailers]
     marks += consumed_events.commit_trailers(repo, context)
     total = _sum_changes(host, snapshot, draft.changes)
-    attested = attest_commit(host, snapshot, context, subject, marks, draft.changes, draft.events, total)
+    attested = attest_commit(host, snapshot, context, subject, marks, draft.changes, draft.events, draft.opened, total)
     for path, data in attested.items():
         line = data.removeprefix(snapshot.read_file(path) or b"")
         draft.changes[path] = (draft.changes.get(path) or snapshot.read_file(path) or b"") + line
