@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Sized
 from contextlib import contextmanager
 from contextvars import ContextVar
 from datetime import UTC, date, datetime
-from itertools import islice
+from itertools import chain, islice
 from typing import Final, Protocol, TypeVar
 
 from msgspec import Struct
@@ -106,12 +106,13 @@ class _Deadline(Struct, eq=False):
                 remedy="Do less at a time, or raise the limit: `timeout:` in the script's header, or sandbox.timeout.",
             )
 
-    def check_each(self, items: Iterable[_T]) -> Iterator[_T]:
+    def split_items(self, items: Iterable[_T]) -> Iterator[Iterable[_T]]:
+        """The items in parts, to be chained: then Python runs nothing for an item, but for the first of so many."""
         iterator = iter(items)
         for item in iterator:
             self.check_time()
-            yield item
-            yield from islice(iterator, _STEPS_BETWEEN_CHECKS - 1)
+            yield (item,)
+            yield islice(iterator, _STEPS_BETWEEN_CHECKS - 1)
 
 
 _current: ContextVar[_Deadline | None] = ContextVar("deadline", default=None)
@@ -135,7 +136,7 @@ def check_deadline(items: Iterable[_T]) -> Iterable[_T]:
     if isinstance(items, Sized) and len(items) < _STEPS_BETWEEN_CHECKS:  # one look is enough for so few
         current.check_time()
         return items
-    return current.check_each(items)
+    return chain.from_iterable(current.split_items(items))
 
 
 def count_steps(steps: int = 1) -> None:
