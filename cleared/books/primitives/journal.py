@@ -125,11 +125,21 @@ def _post_spec(ctx: Context, spec: EntrySpec) -> EntryRef:
     else:
         amount, field = spec["amount"], "amount"
         legs = [Leg(spec["debit_account"], amount, ZERO), Leg(spec["credit_account"], ZERO, amount)]
-    what = spec["date"], spec["description"]
-    about = spec.get("counterparty"), spec.get("reference")
-    confidence, status = spec.get("confidence", ZERO), spec.get("status", "pending-review")
-    evidence, tags, notes = spec.get("evidence"), spec.get("tags"), spec.get("notes")
-    return _post_entry(ctx, *what, legs, field, *about, confidence, status, evidence, tags, notes, log=False)
+    return _post_entry(
+        ctx,
+        spec["date"],
+        spec["description"],
+        legs,
+        field,
+        spec.get("counterparty"),
+        spec.get("reference"),
+        spec.get("confidence", ZERO),
+        spec.get("status", "pending-review"),
+        spec.get("evidence"),
+        spec.get("tags"),
+        spec.get("notes"),
+        log=False,
+    )
 
 
 def _post_entry(
