@@ -173,9 +173,13 @@ def count_one_line(case: DecisionCase, *, keeps_earlier: bool) -> None:
     if not keeps_earlier:
         move_by_correction(books_of(context), wrong[1], found[1], format_iso(context.now))
     for each in context.cards.open_cards():
-        if each.record_id in case.result.records or (each.kind == LINE.name and each.details.get("line") == other):
+        line = each.details.get("line") if each.kind == LINE.name else None
+        if each.record_id in case.result.records or line == other:
             context.cards.resolve_card(each.id, format_iso(context.now), case.by, reason)
             case.result.cards.append(each.id)
+        elif line == counts:
+            waits = f"the line of {found[1].amount} on {found[1].posted_date}, which counts now, is not booked yet"
+            case.result.messages.append(f"{waits}: cleared queue show {each.id}")
 
 
 def _require_same_money(context: Context, entry: Entry, twin: Entry) -> None:

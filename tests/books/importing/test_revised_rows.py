@@ -159,6 +159,23 @@ def test_a_revised_row_that_is_held_as_its_day_is_closed_is_asked_about(ws: Work
     ws.in_order()
 
 
+def test_an_answer_says_that_the_row_that_counts_is_not_booked_yet(revised: Workspace) -> None:
+    """Fault: after an undo neither of the two was booked, and nothing said that one waits."""
+    ws = revised
+    (old,) = (entry["entry_id"] for entry in ws.entries() if entry["amount"] == "20.00")
+    ws.ok("queue", "reject", old, "--reason", "what is it?", "--outcome", "suspense")
+    ws.ok("queue", "answer", str(revision(ws)["id"]), "replace")
+    ws.ok("queue", "undo")
+    told = ws.ok("queue", "answer", str(revision(ws)["id"]), "keep")
+    (held,) = (str(card["id"]) for card in ws.cards() if card["kind"] == "line")
+    assert checking(ws) == "-4.00"
+    says = f"the line of -20.00 on 2025-01-08, which counts now, is not booked yet: cleared queue show {held}"
+    assert says in told.out + told.err, told
+    ws.ok("queue", "correct", held, "--account", "5070")
+    assert checking(ws) == "-24.00"
+    ws.in_order()
+
+
 def test_to_replace_a_large_amount_takes_two_however_small_the_new_one_is(ws: Workspace, tmp_path: Path) -> None:
     ws.ok(*NUMBER)
     for name, amount in (("first.ofx", "-2000.00"), ("second.ofx", "-23.50")):
