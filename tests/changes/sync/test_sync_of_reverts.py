@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from harness import Workspace, chase, refused, take_ok, unchanged
 from receipt_files import make_png
-from synced import part
+from synced import part, run_git, tip_of
 
 pytestmark = pytest.mark.slow
 Two = tuple[Workspace, Workspace, Path]
@@ -252,8 +252,8 @@ def test_an_answer_for_a_commit_that_others_have_is_done_again(two: Two) -> None
         each.ok("sync")
     ws.ok("journal", "add", "2025-02-05", "mine", "5020=7.00", "1010=-7.00")
     ws.git("revert", "--no-edit", "HEAD")
-    for each in (ws, other):
-        each.ok("sync")
+    ws.git("push", "-q")
+    other.ok("sync")
     ws.ok("accept", "HEAD", "--reason", "meant so")
     other.ok("journal", "add", "2025-02-06", "theirs", "5020=8.00", "1010=-8.00")
     other.ok("sync")
@@ -261,3 +261,46 @@ def test_an_answer_for_a_commit_that_others_have_is_done_again(two: Two) -> None
     other.ok("sync")
     for each in (ws, other):
         assert each("check").code == 0
+
+
+def test_what_nobody_answered_for_is_not_pushed_where_nothing_is_to_be_joined(two: Two) -> None:
+    """Fault: it was named where others had pushed meanwhile, and pushed where nobody had."""
+    ws, _, shared = two
+    ws.ok("journal", "add", "2025-02-05", "by hand", "5070=9", "1010=-9")
+    ws.ok("sync")
+    tip = tip_of(shared)
+    ws.git("revert", "--no-edit", "HEAD")
+    commit = ws.head()
+    ws.ok("journal", "add", "2025-03-05", "march", "5070=9", "1010=-9")
+    for options in (["--dry-run"], []):
+        with unchanged(ws):
+            refused(ws("sync", *options), 3, commit[:10], "nothing is pushed", f"cleared accept {commit[:10]} --reason")
+    assert tip_of(shared) == tip
+    ws.ok("accept", commit[:10], "--reason", "meant so")
+    ws.ok("sync")
+    assert tip_of(shared) == ws.head()
+    ws.in_order()
+
+
+def test_a_new_branch_gets_nothing_that_nobody_answered_for(two: Two) -> None:
+    ws, _, shared = two
+    run_git(shared, "update-ref", "-d", "refs/heads/main")
+    ws.put("books/2025/02/journal.csv", ws.read("books/2025/02/journal.csv").replace("CORNER SHOP", "THE SHOP"))
+    commit = ws.commit("books/2025/02/journal.csv")
+    with unchanged(ws):
+        refused(ws("sync"), 3, commit[:10], "nothing is pushed", f"cleared accept {commit[:10]} --reason")
+    ws.ok("accept", commit[:10], "--reason", "meant so")
+    assert ws.json("sync")["relation"] == "new" and tip_of(shared) == ws.head()
+
+
+def test_what_a_person_may_commit_is_pushed_as_it_is(two: Two) -> None:
+    ws, other, shared = two
+    ws.put("NOTES.md", "mine")
+    chart = "accounts/chart-of-accounts.csv"
+    ws.put(chart, ws.read(chart) + "5999,Odds and ends,expense,,,\n")
+    ws.git("add", "-A")
+    ws.git("commit", "-qm", "Notes and an account")
+    ws.ok("sync")
+    assert tip_of(shared) == ws.head()
+    other.ok("sync")
+    other.in_order()
