@@ -155,8 +155,9 @@ class Context(Struct):
     @property
     def has_changes(self) -> bool:
         """Whether the draft would change anything."""
-        cards = self.cards.added or self.cards.resolved or self.cards.went_on
-        return bool(cards or self.events) or any(part.has_changes for part in self.parts.values())
+        settled = self.cards.added or self.cards.resolved or self.cards.went_on
+        moved = self.cards.skipped or self.cards.brought_forward
+        return bool(settled or moved or self.events) or any(part.has_changes for part in self.parts.values())
 
     def log_action(self, action: str, details: str, record_id: str = "") -> None:
         """A row for the agent log."""

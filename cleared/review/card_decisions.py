@@ -19,7 +19,13 @@ from cleared.cards.card_draft import VOID
 from cleared.cards.kinds import BRANCH, QUESTION
 from cleared.changes import commit_messages
 from cleared.changes.decisions.authorization import AGREES_TRAILER
-from cleared.changes.decisions.decision_context import UNDO_TRAILER, Decision, DecisionContext, commit_decision
+from cleared.changes.decisions.decision_context import (
+    LATER_TRAILER,
+    UNDO_TRAILER,
+    Decision,
+    DecisionContext,
+    commit_decision,
+)
 from cleared.changes.decisions.shown_cards import digest_card, refuse_changed
 from cleared.changes.host import Host, current_user
 from cleared.domains.domain import Domain
@@ -29,7 +35,6 @@ from cleared.primitives.context import Context
 from cleared.review.action_request import CorrectionWish
 from cleared.review.answers import answer_choices, committed_questions, find_stopped_question, name_commands
 from cleared.review.branch_merge import read_branch_files
-from cleared.review.last_act import LATER_TRAILER
 from cleared.review.record_review import (
     DecisionCase,
     DecisionData,

@@ -15,7 +15,7 @@ from cleared.changes.audit.git_reverts import GitRevert, find_git_revert
 from cleared.changes.auto_resolve import RESOLVED_BY
 from cleared.changes.committed_cards import read_cards
 from cleared.changes.decisions.authorization import AGREES_TRAILER
-from cleared.changes.decisions.decision_context import UNDO_TRAILER
+from cleared.changes.decisions.decision_context import LATER_TRAILER, UNDO_TRAILER
 from cleared.changes.host import Host
 from cleared.changes.record_sources import CommittedSource
 from cleared.changes.ways_back import find_way_back
@@ -28,8 +28,6 @@ from cleared.runs.question_tickets import TIMEOUT_ACTOR
 
 UNDOES: Final = "Undoes"
 """The trailer of an undo: the id of the decision that it took back."""
-LATER_TRAILER: Final = "Later"
-"""The trailer of a commit that put cards behind the others: their ids."""
 _PROGRAMS: Final = frozenset({RESOLVED_BY, TIMEOUT_ACTOR, CHECK, IMPROVE})
 """Who decides where no person does, beside the duties of domains: what they do beside cards is no act to take back,
 but a change that approved itself."""

@@ -14,7 +14,13 @@ from cleared.changes import commit_messages
 from cleared.changes.attestation import load_approvals
 from cleared.changes.consumed_events import has_committed
 from cleared.changes.decisions.authorization import AGREES_TRAILER, SecondNeeded
-from cleared.changes.decisions.decision_context import UNDO_TRAILER, Decision, DecisionContext, commit_decision
+from cleared.changes.decisions.decision_context import (
+    LATER_TRAILER,
+    UNDO_TRAILER,
+    Decision,
+    DecisionContext,
+    commit_decision,
+)
 from cleared.changes.decisions.shown_cards import expecting
 from cleared.changes.host import Host
 from cleared.domains.renamed_records import WORDS, RenamedRecords
@@ -24,7 +30,7 @@ from cleared.gate.proposals.record_signing import Signer, sign_tests
 from cleared.gate.proposals.rollback import roll_back_script
 from cleared.git import Snapshot, history
 from cleared.review.answers import committed_questions
-from cleared.review.last_act import LATER_TRAILER, UNDOES, LastAct, iter_last_acts
+from cleared.review.last_act import UNDOES, LastAct, iter_last_acts
 from cleared.review.record_review import TAKEN_BACK, DecisionResult, UndoCase, load_reviews
 from cleared.runs.suspended_runs import reissue_question
 from cleared.trust.approval_record import digest_of

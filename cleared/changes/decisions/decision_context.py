@@ -25,6 +25,12 @@ from cleared.trust.keys import KeyLocked
 UNDO_TRAILER: Final = "Cards"
 """The trailer of a decision that ``queue undo`` can undo: the cards that it settled and the entries it was about."""
 
+LATER_TRAILER: Final = "Later"
+"""The trailer of a commit that put cards behind the others: their ids."""
+
+NAMING_TRAILERS: Final = (UNDO_TRAILER, AGREEMENT_TRAILER, LATER_TRAILER)
+"""Those that name cards and records."""
+
 REVERTS: Final = "Reverts"
 """The trailer of a decision that takes back a run: its id, and as what it was named."""
 

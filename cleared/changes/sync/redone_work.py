@@ -28,8 +28,8 @@ from cleared.cards.kinds import LEFT_OUT, QUESTION
 from cleared.cards.queue_files import list_queue_files
 from cleared.changes import agent_log, commit_messages, consumed_events, draft
 from cleared.changes.change_digests import find_subject_columns, is_attestation
-from cleared.changes.decisions.authorization import AGREEMENT_TRAILER, find_authorization
-from cleared.changes.decisions.decision_context import UNDO_TRAILER
+from cleared.changes.decisions.authorization import find_authorization
+from cleared.changes.decisions.decision_context import NAMING_TRAILERS, UNDO_TRAILER
 from cleared.changes.decisions.keyed_decisions import find_keyed_record
 from cleared.changes.host import Host
 from cleared.changes.record_sources import CommittedSource
@@ -393,7 +393,7 @@ class WorkRedoing:
         return self._cards.rename_all(self.renamed.rename_all(value, texts=WORDS), texts=WORDS)
 
     def _rename_trailer(self, key: str, value: str) -> str:
-        return " ".join(map(self._rename, value.split(" "))) if key in (UNDO_TRAILER, AGREEMENT_TRAILER) else value
+        return " ".join(map(self._rename, value.split(" "))) if key in NAMING_TRAILERS else value
 
 
 def _refuse_script(name: str, args: object) -> None:

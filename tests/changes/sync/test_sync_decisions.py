@@ -386,3 +386,44 @@ def test_what_is_said_of_an_entry_that_others_have_voided_is_left_out(two: Two) 
     assert ["voided there" in (step["left_out"] or "") for step in steps] == [True, True], steps
     assert ws.entries() == voided
     ws.in_order()
+
+
+@pytest.mark.parametrize("is_undone", [False, True])
+def test_a_card_that_was_put_off_is_put_off_in_the_other_clone(two: Two, *, is_undone: bool) -> None:
+    """Fault: it was said to be dropped as others had done it, and nobody had."""
+    ws, other = two
+    first, second = (str(card["id"]) for card in ws.cards())
+    other.ok("journal", "add", "2025-02-05", "theirs", "5070=9", "1010=-9")
+    other.ok("sync")
+    ws.ok("queue", "skip", first)
+    if is_undone:
+        ws.ok("queue", "undo")
+    assert "dropped" not in ws.ok("sync").out
+    other.ok("sync")
+    for each in two:
+        assert [card["id"] for card in each.cards()] == ([first, second] if is_undone else [second, first])
+        each.in_order()
+
+
+def test_a_card_that_was_put_off_and_has_another_id_there_is_put_off_still(two: Two) -> None:
+    ws, other = two
+    for each, day, texts in ((other, "05", ["THEIRS"]), (ws, "06", ["TEA", "PLUMS"])):
+        each.drop("more.csv", chase(*((f"02/{day}/2025", text, f"-{len(text)}.00") for text in texts)))
+        each.run("ingest")
+    other.ok("sync")
+    tea = next(card["id"] for card in ws.cards() if "TEA" in card["title"])
+    ws.ok("queue", "skip", tea)
+    ws.ok("sync")
+    last = ws.cards()[-1]
+    assert "TEA" in last["title"] and last["id"] != tea and ws.trailers()["Later"] == last["id"]
+    ws.in_order()
+
+
+def test_a_card_that_was_put_off_here_and_settled_there_is_settled(two: Two) -> None:
+    ws, other = two
+    other.ok("queue", "approve", ENTRY)
+    other.ok("sync")
+    ws.ok("queue", "skip", ENTRY)
+    ws.ok("sync")
+    assert [card["kind"] for card in ws.cards()] == ["entry"]
+    ws.in_order()
