@@ -143,7 +143,9 @@ def accept_sync(layout: Layout, repo: Repository) -> None:
         return
     moved = Snapshot(repo, result)
     if repo.branch.read_remembered_commit() == result and (lost := find_lost_rows(layout, repo, moved)) is not None:
-        forget_seen(layout, repo, moved, lost)
+        from cleared.changes.reverted_decisions import leave_out_reverted
+
+        forget_seen(layout, repo, moved, leave_out_reverted(repo, moved, lost))
     repo.git.run("update-ref", "-d", SYNC_RESULT)
 
 

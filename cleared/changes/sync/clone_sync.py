@@ -22,7 +22,7 @@ from cleared.changes.lost_rows import SYNC_RESULT, accept_sync, refuse_lost_rows
 from cleared.changes.session import refuse_changed_files
 from cleared.changes.sync.branch_move import move_branch
 from cleared.changes.sync.redone_work import RedoneStep, WorkRedoing
-from cleared.changes.sync.unanswered_work import refuse_unanswered
+from cleared.changes.sync.unanswered_work import can_push_as_it_is
 from cleared.changes.sync.unpushed_work import BY_HAND, find_cancelled, list_steps
 from cleared.changes.wrong_merges import find_new_violation
 from cleared.domains.renamed_records import WorkConflict, group_renames
@@ -91,10 +91,11 @@ def _join_histories(
     refuse_lost_rows(host.layout, repo, Snapshot(repo, own))
     if theirs == own:
         return SyncReport(branch.shown, "same", own)
-    if theirs is None or repo.has_in_history(theirs):
-        refuse_unanswered(host, repo, Snapshot(repo, own), theirs)
-        relation: Literal["new", "ahead"] = "new" if theirs is None else "ahead"
-        return SyncReport(branch.shown, relation, own, pushed=_count_commits(repo, own, theirs or ""))
+    if theirs is None:
+        can_push_as_it_is(host, repo, Snapshot(repo, own), None)
+        return SyncReport(branch.shown, "new", own, pushed=_count_commits(repo, own, ""))
+    if repo.has_in_history(theirs) and can_push_as_it_is(host, repo, Snapshot(repo, own), theirs):
+        return SyncReport(branch.shown, "ahead", own, pushed=_count_commits(repo, own, theirs))
     refuse_changed_files(host, Snapshot(repo, own))
     refuse_tracked_state(repo, host.layout.state, theirs)
     fetched = _count_commits(repo, theirs, own)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from harness import Workspace, refused, take_ok, unchanged
-from synced import CAFE, part
+from harness import LOG, Workspace, refused, take_ok, unchanged
+from synced import CAFE, SHOP, follow, part
 
 pytestmark = pytest.mark.slow
 
@@ -107,3 +107,35 @@ def test_a_file_that_git_has_joined_is_no_matter(two: Two, is_altered: bool) -> 
     ws.in_order()
     kept = ws.git("log", "--format=%H", "--all", "--", "notes.md").split()
     assert ws.read("notes.md") == joined or any(ws.git("show", f"{c}:notes.md") == joined for c in kept)
+
+
+@pytest.mark.parametrize("is_joined", [False, True])
+def test_what_a_revert_took_out_and_a_merge_brought_back_is_gone_after_a_sync(
+    ws: Workspace, tmp_path: Path, *, is_joined: bool
+) -> None:
+    """Fault: where nothing was to be joined the run stood in the log of both clones then, and not in the books; else a
+    check said that whoever pushed it had brought back what was taken away."""
+    ws.drop("shop.csv", SHOP)
+    ws.run("ingest")
+    ws, other, _ = follow(ws, tmp_path)
+    ws.drop("cafe.csv", CAFE)
+    run = ws.run("ingest")["run_id"]
+    ws.ok("sync")
+    other.ok("sync")
+    other.ok("journal", "add", "2025-03-05", "theirs", "5070=9", "1010=-9")
+    ws.git("revert", "--no-edit", "HEAD")
+    ws.ok("accept", "HEAD", "--reason", "meant so")
+    ws.ok("sync")
+    other.git("pull", "-q", "--no-rebase", "--no-edit")
+    assert run in other.read(LOG)
+    said = other("check").out
+    assert "merged two clones, and brought back what one side had taken out" in said and LOG in said
+    if is_joined:
+        ws.ok("journal", "add", "2025-03-06", "more", "5070=9", "1010=-9")
+        ws.ok("sync")
+    assert "post: 2025-03-001 theirs: done again" in other.ok("sync").out
+    ws.ok("sync")
+    for each in (ws, other):
+        assert run not in each.read(LOG)
+        assert sorted(e["description"] for e in each.entries()) == ["CORNER SHOP", *["more"] * is_joined, "theirs"]
+        each.in_order()
