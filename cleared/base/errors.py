@@ -148,9 +148,12 @@ class Interrupted(ClearedError):
 
 
 def restore_remedy(file: str) -> str:
-    """How to bring a damaged file back: from the last commit, or, where somebody committed it so, from before that."""
-    plain = f"git checkout HEAD -- {quote(file)}"
-    return f"Restore it: {plain}. Where the last commit has it so: {restore_command(file)}, and commit that"
+    """How to bring a damaged file back: from the last commit, or, where somebody committed it so, from an older one."""
+    return f"Restore it: git checkout HEAD -- {quote(file)}{RESTORE_OTHERWISE}"
+
+
+RESTORE_OTHERWISE: Final = "; where it was committed so, cleared check names the version to go back to"
+"""What ``restore_remedy`` says of a file of which the last commit may have it damaged: only a check has judged that."""
 
 
 def restore_command(file: str) -> str:

@@ -26,8 +26,9 @@ def test_what_the_refusal_says_brings_it_back(posted: Workspace, path: str, text
     (posted.root / path).unlink() if text is None else posted.put(path, before + text if path != CHART else text)
     posted.git("commit", "-qam", "push")
     told = posted(*argv)
-    refused(told, 4, path, "git checkout HEAD -- ")
-    typed = told.err.split("has it so: ", 1)[1].split(", and commit that")[0]
+    refused(told, 4, path, "git checkout HEAD -- ", "where it was committed so, cleared check names the version")
+    (remedy,) = (each["remedy"] for each in posted("check", "--json").json["violations"] if each["check"] == "format")
+    typed = remedy.split("Restore it: ", 1)[1].split(", and commit that")[0]
     subprocess.run(["sh", "-c", typed], cwd=posted.root, check=True, capture_output=True)
     assert posted.read(path) == before
     posted.git("commit", "-qam", "brought back")

@@ -12,14 +12,18 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from functools import partial
 from shlex import quote
 from typing import Any, Final
 
 from cleared.base.errors import Place, WorkspaceError
+from cleared.base.file_source import FileSource
+from cleared.cards.queue_files import load_cards
 from cleared.changes import attestation
 from cleared.changes.audit.own_commits import can_be_judged_apart, is_carried_on, keeps_approvals
 from cleared.changes.audit.provenance import find_lost_records, find_unknown_origins
+from cleared.changes.audit.right_versions import UNCHANGED, name_right_versions
 from cleared.changes.decisions.signatures import had_reviewers
 from cleared.changes.host import Host
 from cleared.changes.line_worth import LineWorth
@@ -28,7 +32,7 @@ from cleared.changes.session import compare_with_commit
 from cleared.changes.unfinished_merge import list_unfinished
 from cleared.domains.installed_domains import ManagedFiles, load_domains
 from cleared.domains.record_audit import RecordAudit, Violation
-from cleared.git import Repository, Snapshot, blob_id
+from cleared.git import Difference, Repository, Snapshot, blob_id
 from cleared.git.known_files import KnownFiles
 from cleared.git.known_objects import KnownObjects
 from cleared.trust.checkpoint import read_forgotten
@@ -43,26 +47,43 @@ def find_violations(host: Host) -> list[Violation]:
     with compare_with_commit(host, "check", known) as (repo, snapshot, different):
         violations = [_describe_error(error, "provenance") for error in list_unfinished(repo, host.layout)]
         if not different:
-            return violations + check_committed_records(host, repo, snapshot)
-        committed = CommittedSource(snapshot)
-        if violations:
-            violations += _ask_domains(host, lambda audit: audit.check_records(committed))
-            return violations + _find_unknown_origins(host, repo, snapshot, _find_judged(host, repo, snapshot))
-        source = WorkingSource(host.root)
-        violations = _ask_domains(host, lambda audit: audit.check_records(source))
-        violations += _ask_domains(host, lambda audit: audit.check_edits(source, committed))
-        named = {v.place.file for v in violations if v.place}
-        for d in different:
-            if d.path not in named:
-                violations.append(
-                    Violation(
-                        "unchanged",
-                        f"the file is {d.kind} compared with the last commit",
-                        f"Look with git diff HEAD; restore it with git checkout HEAD -- {quote(d.path)}.",
-                        Place(d.path),
-                    )
-                )
-        return violations + _find_unknown_origins(host, repo, snapshot, _find_judged(host, repo, snapshot))
+            violations += check_committed_records(host, repo, snapshot)
+        else:
+            committed = CommittedSource(snapshot)
+            if violations:
+                violations += _ask_domains(host, lambda audit: audit.check_records(committed))
+            else:
+                violations = _check_working_tree(host, committed, different)
+            violations += _find_unknown_origins(host, repo, snapshot, _find_judged(host, repo, snapshot))
+        return name_right_versions(host, snapshot, violations, partial(_judge_files, host))
+
+
+def _judge_files(host: Host, source: FileSource) -> list[Violation]:
+    """What is wrong with the files of a source, whoever changed them."""
+    violations = _ask_domains(host, lambda audit: audit.check_records(source))
+    try:
+        load_cards(source, host.layout.queue_dir)
+    except WorkspaceError as error:
+        violations.append(_describe_error(error, "format"))
+    return violations
+
+
+def _check_working_tree(host: Host, committed: CommittedSource, different: Sequence[Difference]) -> list[Violation]:
+    """``different``: how its files differ from the last commit."""
+    source = WorkingSource(host.root)
+    violations = _ask_domains(host, lambda audit: audit.check_records(source))
+    violations += _ask_domains(host, lambda audit: audit.check_edits(source, committed))
+    named = {v.place.file for v in violations if v.place}
+    return violations + [
+        Violation(
+            UNCHANGED,
+            f"the file is {d.kind} compared with the last commit",
+            f"Look with git diff HEAD; restore it with git checkout HEAD -- {quote(d.path)}.",
+            Place(d.path),
+        )
+        for d in different
+        if d.path not in named
+    ]
 
 
 def describe_violations(host: Host) -> list[dict[str, Any]]:
