@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import sys
-from typing import Annotated
+from collections.abc import Mapping, Sequence
+from typing import Annotated, Any
 
 import typer
 
+from cleared.base.errors import WorkspaceError
 from cleared.base.terminal import count_noun, print_json, print_line, print_message
 from cleared.changes.audit.acceptance import accept_commit, list_accepted_changes
 from cleared.changes.audit.record_violations import describe_violations
+from cleared.changes.host import Host
 from cleared.cli.options import (
     JsonOption,
     WorkspaceOption,
@@ -20,7 +23,7 @@ from cleared.cli.options import (
 )
 from cleared.cli.showing import has_terminal
 from cleared.domains.installed_domains import describe_number_of_records
-from cleared.review.damage_cards import update_damage_cards
+from cleared.review.damage_cards import DamageUpdate, update_damage_cards
 
 
 def check_records(
@@ -37,24 +40,36 @@ def check_records(
     """
     host = open_host(workspace) if card else open_readable_host(workspace)
     violations = describe_violations(host)
+    update, refused = _make_cards(host, violations) if card else (DamageUpdate(), None)
     if json:
-        print_json({"ok": not violations, "violations": violations})
+        print_json({"ok": not violations, "violations": violations} | ({"no_cards": str(refused)} if refused else {}))
     elif not violations:
         print_line(f"All is in order: {describe_number_of_records(host)}, every invariant holds.")
     for v in [] if json else violations:
         where = "".join(f"{v[key]}: " for key in ("place", "record_id") if v[key])
         print_line(f"[{v['check']}] {where}{v['message']}. {v['remedy']}")
-    if card:
-        update = update_damage_cards(host)
-        if update.commit:
-            print_message(
-                f"{count_noun(len(update.opened), 'card')} made, {len(update.settled)} settled ({update.commit[:10]})"
-            )
+    if update.commit:
+        print_message(
+            f"{count_noun(len(update.opened), 'card')} made, {len(update.settled)} settled ({update.commit[:10]})"
+        )
+    if refused:
+        print_message(f"no card was made: {refused}")
     if violations:
         print_message(f"cleared: {count_noun(len(violations), 'violation')}")
         tell_directory(v["remedy"] for v in violations)
         sys.stdout.flush()
-        raise typer.Exit(1)
+        raise typer.Exit(refused.exit_code if refused else 1)
+
+
+def _make_cards(host: Host, violations: Sequence[Mapping[str, Any]]) -> tuple[DamageUpdate, WorkspaceError | None]:
+    """What became of the cards, and why none was made though something is wrong: nothing is committed where rows are
+    lost, or files differ. Where the check did not find that either, it is raised."""
+    try:
+        return update_damage_cards(host), None
+    except WorkspaceError as error:
+        if not violations:
+            raise
+        return DamageUpdate(), error
 
 
 def accept_unknown_commit(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from harness import Workspace
+from harness import Workspace, unchanged
 
 JOURNAL = "books/2025/01/journal.csv"
 UNBALANCED = "AWS EMEA,,45.10", "AWS EMEA,,45.20"
@@ -110,3 +110,21 @@ def test_how_long_is_a_setting_and_none_ever_expires(posted: Workspace, monkeypa
 def test_a_time_that_is_none_is_refused(posted: Workspace, wrong: str) -> None:
     done = posted("config", "set", "review.remind_after", wrong)
     assert done.code == 4 and "is no time such as 12h, 3d or 2w" in done.err
+
+
+@pytest.mark.parametrize("how", ["lost", "unchanged"])
+def test_a_check_says_why_no_card_is_made(posted: Workspace, how: str) -> None:
+    """Fault: that there is none was not said, and with --json a second value followed the first."""
+    ws = posted
+    ws.ok("queue", "approve", "2025-01-002")
+    if how == "lost":
+        ws.git("reset", "-q", "--hard", "HEAD~1")
+    else:
+        ws.put(JOURNAL, ws.read(JOURNAL).replace("COFFEE", "TEA"))
+    with unchanged(ws):
+        done, data = ws("check", "--card"), ws("check", "--card", "--json")
+    assert (done.code, data.code) == (4, 4)
+    assert how in {each["check"] for each in data.json["violations"]}
+    why = "the branch has lost" if how == "lost" else "differ from the last commit"
+    assert f"no card was made: {data.json['no_cards']}" in done.err and why in data.json["no_cards"]
+    assert "cleared recover" in data.json["no_cards"] or "git checkout HEAD" in data.json["no_cards"]

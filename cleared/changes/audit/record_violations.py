@@ -126,7 +126,8 @@ def find_committed_violations(host: Host) -> list[Violation]:
         snapshot = Snapshot(repo, repo.read_head())
         source = CommittedSource(snapshot)
         violations = _ask_domains(host, lambda audit: audit.check_records(source))
-        return violations + _find_unknown_origins(host, repo, snapshot, _find_judged(host, repo, snapshot))
+        violations += _find_unknown_origins(host, repo, snapshot, _find_judged(host, repo, snapshot))
+        return name_right_versions(host, snapshot, violations, partial(_judge_files, host))
 
 
 def _find_unknown_origins(host: Host, repo: Repository, snapshot: Snapshot, since: str | None) -> list[Violation]:
