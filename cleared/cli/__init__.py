@@ -19,6 +19,7 @@ OPEN_FILES = 64
 def main() -> NoReturn:
     """Run the command line and end the process with a documented code (``cleared.base.errors.ExitCode``)."""
     import gc
+    import os
 
     # Looking for garbage while modules load, and in all that is left at the exit, is a fifth of a short command.
     gc.set_threshold(*GC_THRESHOLD)
@@ -27,6 +28,10 @@ def main() -> NoReturn:
         _open_streams()
     _require_open_files()
     try:
+        if not (os.get_blocking(1) and os.get_blocking(2)):
+            from cleared.cli.patient_output import wait_for_readers
+
+            wait_for_readers()
         from cleared.cli.command_runner import run
     except MemoryError:
         print("cleared: there is not enough memory to start", file=sys.stderr)  # noqa: T201
