@@ -10,7 +10,7 @@ from typing import Any, Final
 from cleared.base.clock import format_iso
 from cleared.base.errors import WorkspaceError
 from cleared.base.file_source import FileSource
-from cleared.books.card_kinds import BALANCE_GAP, NEAR_MATCH, REVISION
+from cleared.books.card_kinds import BALANCE_GAP, LINE, NEAR_MATCH, REVISION
 from cleared.books.importing.file_cards import AS_OTHER_FORMAT, NEAR
 from cleared.books.ledger.import_records import ImportRecord
 from cleared.books.ledger.staged_bank_lines import RELEASED, BankBook
@@ -25,6 +25,13 @@ from cleared.workspace.settings.bank_section import BankAccount
 
 VOID_ANSWERS: Final = {BALANCE_GAP.name: "seen", NEAR_MATCH.name: "seen", REVISION.name: "both"}
 """By the kinds of these cards: an answer that settles one that asks about nothing, and does no more."""
+WHY: Final = {
+    REVISION.name: "Both amounts of a row are booked until its card is answered",
+    DUPLICATE_FILE.name: "Rows were left out that may be others than those that came before",
+    NEAR_MATCH.name: "Two rows that look alike are both booked",
+    BALANCE_GAP.name: "By the bank's own running balance rows never came",
+}
+"""By kinds of cards about imports: why the books do not hold what the bank says."""
 
 
 def settle_gone_imports(context: Context, bank: BankBook, accounts: Iterable[BankAccount]) -> None:
@@ -50,16 +57,42 @@ def is_import_gone(card: Card, bank: BankBook, accounts: Iterable[BankAccount]) 
     return not any(_lies_between(gap, records, openings) for gap in gaps)
 
 
-def list_revisions(layout: Layout, source: FileSource, bank: BankBook, account: int, day: date) -> list[str]:
-    """The open cards about two amounts of one row, both of which an account has by a day; none where the queue cannot
-    be read, which is told of elsewhere."""
-    accounts = ledger_accounts(layout.config)
+def list_explanations(
+    layout: Layout, source: FileSource, bank: BankBook, account: int, since: date | None, day: date
+) -> list[str]:
+    """Why an account may not hold what the bank says on a day, each with the open card that asks; none where the queue
+    cannot be read, which is told of elsewhere. ``since``: the day on which they agreed last."""
     try:
-        cards = KnownCards(source, layout.queue_dir).list_open(REVISION.name)
+        known = KnownCards(source, layout.queue_dir)
+        cards = list_account_cards(known, bank, ledger_accounts(layout.config), account, since, day)
     except WorkspaceError:
         return []
-    lines = [(card.id, bank.find_line(str(card.details.get("line")))) for card in cards]
-    return [name for name, line in lines if line and accounts.get(line[0]) == account and line[1].posted_date <= day]
+    return [f"{WHY[card.kind]}: cleared queue show {card.id}" for card in cards if card.kind in WHY]
+
+
+def list_account_cards(
+    known: KnownCards, bank: BankBook, accounts: Mapping[str, int], account: int, since: date | None, day: date
+) -> list[Card]:
+    """The open cards about rows of an account up to a day that the books do not hold as the bank does: which of two
+    amounts counts, both of which are in the books until then; what is to become of a row that waits; and from
+    the day on which they agreed last, what was left out, may be booked twice, or never came. ``accounts``: of the
+    ledger, by the names of the bank accounts."""
+    cards = [*known.list_open(REVISION.name), *known.list_open(LINE.name)]
+    lines = [bank.find_line(str(card.details.get("line", ""))) for card in cards]
+    of_rows = [
+        card
+        for card, line in zip(cards, lines, strict=True)
+        if line is not None and accounts.get(line[0]) == account and line[1].posted_date <= day
+    ]
+    first, last = since.isoformat() if since else "", day.isoformat()
+    of_files = [
+        card
+        for kind in (DUPLICATE_FILE, NEAR_MATCH, BALANCE_GAP)
+        for card in known.list_open(kind.name)
+        if accounts.get(str(card.details.get("account"))) == account
+        and any(first <= latest and earliest <= last for earliest, latest in list_doubtful_days(card))
+    ]
+    return [*of_rows, *of_files]
 
 
 def list_doubtful_days(card: Card) -> list[tuple[str, str]]:

@@ -109,6 +109,9 @@ def test_what_look_alikes_make_wrong_is_told_with_their_card(ws: Workspace) -> N
     ws.drop("b.csv", chase(("01/11/2025", "GITHUB INC 7", "-4.00"), ("01/19/2025", "TEA", "0.00")))
     ws.run("ingest")
     named_card(ws, "near_match", "2025-01-20", "4.00")
+    (card,) = (each["id"] for each in ws.cards() if each["kind"] == "near_match")
+    (found,) = (each for each in ws("check", "--json").json["violations"] if each["check"] == "reconciled")
+    assert found["remedy"].startswith(f"Two rows that look alike are both booked: cleared queue show {card}. Else find")
 
 
 def test_what_was_left_out_though_its_balance_differs_is_told_with_its_card(ws: Workspace) -> None:

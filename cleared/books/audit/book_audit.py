@@ -50,10 +50,10 @@ class BookAudit(RecordAudit):
     def check_records(self, source: FileSource, commit: Snapshot | None = None) -> list[Violation]:
         from cleared.books.audit.books_check import check_books
         from cleared.books.audit.judged_months import JudgedMonths
-        from cleared.books.import_cards import list_revisions
+        from cleared.books.import_cards import list_explanations
 
         books, bank = open_books(self.layout, source)
-        list_asked = partial(list_revisions, self.layout, source, bank)
+        list_asked = partial(list_explanations, self.layout, source, bank)
         if commit is None:
             return check_books(books, bank, None, list_asked)
         index = open_index(self.layout, commit, books.bounds.places)

@@ -48,7 +48,10 @@ from cleared.domains.record_audit import TWO_CLONES_PAGE, Violation
 
 
 def check_books(
-    books: Books, bank: BankBook, kept: JudgedMonths | None = None, list_asked: ListAsked = lambda account, day: ()
+    books: Books,
+    bank: BankBook,
+    kept: JudgedMonths | None = None,
+    list_asked: ListAsked = lambda account, since, day: (),
 ) -> list[Violation]:
     """Every invariant over all months, and the bank lines against the journal. ``kept``: what is known of the months of
     the commit that these are of. ``list_asked``: see ``AgreementCheck``.

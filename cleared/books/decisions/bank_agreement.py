@@ -5,14 +5,13 @@ from __future__ import annotations
 from contextlib import suppress
 from datetime import date
 from decimal import Decimal
-from typing import Any, Final
+from typing import Any
 
 from cleared.base import money
 from cleared.base.errors import ClearedError, Place, UsageError, WorkspaceError
 from cleared.base.json_values import to_json
-from cleared.books.card_kinds import BALANCE_GAP, LINE, NEAR_MATCH, REVISION
 from cleared.books.decisions.bank_standing import read_account_rows, read_facts_at
-from cleared.books.import_cards import list_doubtful_days
+from cleared.books.import_cards import WHY, list_account_cards
 from cleared.books.index.journal_index import open_index
 from cleared.books.ledger.entry import find_amount_fault
 from cleared.books.ledger.reconciliation import (
@@ -25,19 +24,10 @@ from cleared.books.ledger.stated_balances import StatedBalance
 from cleared.books.queries import open_committed_books
 from cleared.books.staged_books import journal_bounds, ledger_accounts
 from cleared.cards.card import Card
-from cleared.cards.kinds import DUPLICATE_FILE
 from cleared.changes.committed_cards import read_cards
 from cleared.changes.host import Host
 from cleared.domains.domain import Standing
 from cleared.git import Snapshot
-
-_WHY: Final = {
-    REVISION.name: "Both amounts of a row are booked until its card is answered",
-    DUPLICATE_FILE.name: "Rows were left out that may be others than those that came before",
-    NEAR_MATCH.name: "Two rows that look alike are both booked",
-    BALANCE_GAP.name: "By the bank's own running balance rows never came",
-}
-"""By kinds of cards about imports: why the books do not hold what the bank says."""
 
 
 def read_reconciliation(host: Host, account: int, day: date, balance: str) -> dict[str, Any]:
@@ -63,7 +53,7 @@ def read_reconciliation(host: Host, account: int, day: date, balance: str) -> di
     return {
         "account_id": account,
         "account_name": info.account_name if info else "",
-        "asked": [{"id": card.id, "title": card.title, "why": _WHY[card.kind]} for card in cards if card.kind in _WHY],
+        "asked": [{"id": card.id, "title": card.title, "why": WHY[card.kind]} for card in cards if card.kind in WHY],
         "foreign": [{"id": card.id, "title": card.title} for card in cards if card.details.get("currency")],
         **_reconciliation_data(found, is_shared=len(names) > 1),
     }
@@ -72,26 +62,8 @@ def read_reconciliation(host: Host, account: int, day: date, balance: str) -> di
 def _list_cards(
     host: Host, snapshot: Snapshot, bank: BankBook, account: int, since: date | None, day: date
 ) -> list[Card]:
-    """The open cards about rows of an account up to a day that the books do not hold as the bank does: which of two
-    amounts counts, both of which are in the books until then; what is to become of a row that waits; and from
-    the day on which they agreed last, what was left out, may be booked twice, or never came."""
-    known, numbers = read_cards(host, snapshot), ledger_accounts(host.config)
-    cards = [*known.list_open(REVISION.name), *known.list_open(LINE.name)]
-    lines = [bank.find_line(str(card.details.get("line", ""))) for card in cards]
-    of_rows = [
-        card
-        for card, line in zip(cards, lines, strict=True)
-        if line is not None and numbers.get(line[0]) == account and line[1].posted_date <= day
-    ]
-    first, last = since.isoformat() if since else "", day.isoformat()
-    of_files = [
-        card
-        for kind in (DUPLICATE_FILE, NEAR_MATCH, BALANCE_GAP)
-        for card in known.list_open(kind.name)
-        if numbers.get(str(card.details.get("account"))) == account
-        and any(first <= latest and earliest <= last for earliest, latest in list_doubtful_days(card))
-    ]
-    return [*of_rows, *of_files]
+    numbers = ledger_accounts(host.config)
+    return list_account_cards(read_cards(host, snapshot), bank, numbers, account, since, day)
 
 
 def parse_balance(host: Host, text: str, field: str = "balance") -> Decimal:

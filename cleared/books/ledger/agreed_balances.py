@@ -97,20 +97,22 @@ def parse_agreed_balances(data: bytes | None, file: str) -> list[AgreedBalance]:
     return sorted(latest.values(), key=lambda each: (each.account, each.day))
 
 
-ListAsked = Callable[[int, date], Sequence[str]]
+ListAsked = Callable[[int, date | None, date], Sequence[str]]
+_MOST_ASKED: Final = 3
 
 
 class AgreementCheck(Struct, eq=False):
     """Says where the books do not agree any more with what they once agreed with.
 
     ``balances``: all that the books have; ``timing``: what of the banks' lines they have on another day, or not yet.
-    ``list_asked``: the open cards that ask which of two amounts counts, both of which an account has on a day.
+    ``list_asked``: of an account, since the day on which it agreed last and up to a day: why it may not hold what the
+    bank says, each with the open card that asks.
     """
 
     agreed: Sequence[AgreedBalance]
     balances: DayBalances
     timing: BankTiming
-    list_asked: ListAsked = lambda account, day: ()
+    list_asked: ListAsked = lambda account, since, day: ()
 
     def expected_balance(self, agreed: AgreedBalance) -> Decimal:
         """What the books hold on the day if they still agree.
@@ -141,15 +143,18 @@ class AgreementCheck(Struct, eq=False):
         """A violation for each balance that does not hold any more; of one cause that lasts, the first day."""
         violations = []
         before: dict[int, Decimal] = {}
+        held: dict[int, date] = {}
         for each in self.agreed:
             difference = self.balances.balance_on(each.account, each.day) - self.expected_balance(each)
             if difference != before.get(each.account, ZERO):
                 before[each.account] = difference
                 if difference:
-                    violations.append(self._describe_break(each))
+                    violations.append(self._describe_break(each, held.get(each.account)))
+            if not difference:
+                held[each.account] = each.day
         return violations
 
-    def _describe_break(self, agreed: AgreedBalance) -> Violation:
+    def _describe_break(self, agreed: AgreedBalance, since: date | None) -> Violation:
         account, day, stated = agreed.account, agreed.day, money.format_amount(agreed.amount)
         how = (
             f"was reconciled on {day} by {agreed.by}" if agreed.state == AGREED else f"agreed on {day} with {agreed.by}"
@@ -157,10 +162,7 @@ class AgreementCheck(Struct, eq=False):
         booked, expected = self.balances.balance_on(account, day), self.expected_balance(agreed)
         elsewhere = money.format_amount(agreed.amount - expected)
         due = f"; {elsewhere} of it waits or is booked on other days: {money.format_amount(expected)} without that"
-        asked = "".join(
-            f"Both amounts of a row are booked until its card is answered: cleared queue show {card}. "
-            for card in self.list_asked(account, day)
-        )
+        asked = "".join(f"{why}. " for why in self.list_asked(account, since, day)[:_MOST_ASKED])
         return Violation(
             "reconciled",
             f"{account} {how} ({stated}{due if expected != agreed.amount else ''}); "
