@@ -26,8 +26,8 @@ def main() -> NoReturn:
     _leave_current_folder_out()
     if None in (sys.stdin, sys.stdout, sys.stderr):
         _open_streams()
-    _require_open_files()
     try:
+        _require_open_files()
         if not (os.get_blocking(1) and os.get_blocking(2)):
             from cleared.cli.patient_output import wait_for_readers
 

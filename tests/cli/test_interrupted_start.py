@@ -19,7 +19,31 @@ from cleared.cli import main
 main()
 """
 
+LEARN = """
+import signal, sys, tempfile
+from pathlib import Path
+from cleared.workspace.settings.kept_tree import parse_kept
+
+called = []
+
+def look(frame, event, argument):
+    if event == "call" and "msgspec" in frame.f_code.co_filename:
+        called.append(frame.f_code.co_name)
+
+with tempfile.TemporaryDirectory() as folder:
+    sys.setprofile(look)
+    parse_kept("business: {name: A}", Path(folder))
+    sys.setprofile(None)
+print(called, signal.SIGINT in signal.pthread_sigmask(signal.SIG_BLOCK, ()))
+"""
+
 
 def test_ctrl_c_while_modules_load_ends_with_its_code_and_no_traceback() -> None:
     done = subprocess.run([sys.executable, "-c", START], capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr) == (130, "cleared: interrupted\n")
+
+
+def test_no_type_is_learned_while_settings_are_read() -> None:
+    """Fault: Ctrl-C in the middle of that ended one command in fifty with a segmentation fault."""
+    done = subprocess.run([sys.executable, "-c", LEARN], capture_output=True, text=True, check=True)
+    assert done.stdout == "[] False\n"

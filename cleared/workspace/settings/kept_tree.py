@@ -7,6 +7,7 @@ only where everything stands, and none of the words: a secret in the settings is
 from __future__ import annotations
 
 import hashlib
+import signal
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
@@ -23,6 +24,12 @@ _MAX_TEXT: Final = 64 << 10
 """Characters of a text whose tree is kept: that of a longer one is parsed about as quickly as it is read."""
 _MAX_TREE: Final = 4 << 20
 _QUOTED: Final = "'"
+_held: Final = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+"""What was held back before. Ctrl-C while msgspec learns a type, for which it runs Python, may end in a crash of the
+process: so the type is learned here, once, and Ctrl-C comes after that. One that came shortly before may still do so.
+"""
+_decode: Final = msgspec.msgpack.Decoder(Node | None).decode
+signal.pthread_sigmask(signal.SIG_SETMASK, _held)
 _waiting: Final[dict[Path, tuple[SealedFiles, str, bytes]]] = {}
 """Trees that this process has parsed and not kept yet: state folder → its files, name and content."""
 
@@ -37,7 +44,7 @@ def parse_kept(text: str, state_dir: Path) -> Node | None:
     kept = files.read(name, _MAX_TREE)
     if kept is not None:
         with suppress(msgspec.MsgspecError):
-            root = msgspec.msgpack.decode(kept, type=Node | None)
+            root = _decode(kept)
             for node in _list_scalars(root):
                 node.text = text[node.start : node.end] if not node.text else text[node.start + 1 : node.end - 1]
             return root
@@ -59,7 +66,7 @@ def keep_tree(state_dir: Path) -> None:
 def _cut_words(root: Node | None, text: str) -> bytes | None:
     """The tree without its words: of each scalar, whether it stands in quotes. None where one is not written as it is
     read, such as one with an escape."""
-    copy = msgspec.msgpack.decode(msgspec.msgpack.encode(root), type=Node | None)
+    copy = _decode(msgspec.msgpack.encode(root))
     for node in _list_scalars(copy):
         written = text[node.start : node.end]
         if node.text not in (written, written[1:-1]):
