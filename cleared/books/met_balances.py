@@ -8,7 +8,7 @@ from __future__ import annotations
 import itertools
 from bisect import bisect_left, bisect_right
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from datetime import date, timedelta
 from decimal import Decimal
 from functools import cached_property, partial
@@ -19,6 +19,7 @@ from msgspec.structs import replace
 
 from cleared.base import money
 from cleared.base.clock import format_iso
+from cleared.books.card_kinds import REVISION
 from cleared.books.index.journal_index import JournalIndex, open_index
 from cleared.books.ledger.agreed_balances import (
     LAPSED,
@@ -56,7 +57,8 @@ def stage_met_balances(context: Context, snapshot: Snapshot, *, stays_open: bool
     if not accounts:
         return
     now = format_iso(context.now)
-    draft.bank.new_agreed += _move_by_late_lines(draft.bank, accounts, now)
+    revising = {str(card.details.get("line")) for card in context.cards.added.values() if card.kind == REVISION.name}
+    draft.bank.new_agreed += _move_by_late_lines(draft.bank, accounts, revising, now)
     candidates = list(_list_candidates(draft.bank, accounts, now))
     if candidates:
         index = open_index(draft.layout, snapshot, context.env.places, stays_open=stays_open)
@@ -120,14 +122,17 @@ def _find_day(books: Books, account: int, leg_id: str) -> date | None:
     return None
 
 
-def _move_by_late_lines(bank: BankBook, accounts: Mapping[str, int], now: str) -> Iterator[AgreedBalance]:
+def _move_by_late_lines(
+    bank: BankBook, accounts: Mapping[str, int], revising: Collection[str], now: str
+) -> Iterator[AgreedBalance]:
     """The balances on record that lines of this draft move: a file was taken before the bank's day was over, and a
     later one has the rest of it. Other lines that a file brings of days gone by were part of the balance before, or
-    are no rows of the bank."""
+    are no rows of the bank. ``revising``: lines of which a card asks whether they count in the place of earlier ones:
+    its answer moves the balances."""
     recorded = bank.processed_line_ids | bank.staged_line_ids()
     late: dict[str, list[BankLine]] = defaultdict(list)
     for line_id, (name, line) in bank.new_lines.items():
-        if name in accounts and line_id in recorded and line.state == "posted":
+        if name in accounts and line_id in recorded and line.state == "posted" and line_id not in revising:
             late[name].append(line)
     if not late:
         return

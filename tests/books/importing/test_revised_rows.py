@@ -238,3 +238,17 @@ def test_where_the_import_of_the_earlier_amount_is_undone_nothing_is_asked(revis
     revised.ok("import", "undo", "first.ofx", "--reason", "wrong file")
     assert not [each for each in revised.cards() if each["kind"] == "revision"]
     revised.in_order()
+
+
+@pytest.mark.parametrize(("answer", "balance"), [("replace", "972.50"), ("keep", "976.00")])
+def test_a_row_revised_to_an_earlier_day_moves_a_balance_once(ws: Workspace, answer: str, balance: str) -> None:
+    """A file that ends before the old day says no more of it: its row looks like one that came late."""
+    ws.ok(*NUMBER)
+    kept = Line("2025-01-12", "-4.00", "GITHUB *PRO", "T2")
+    take_file(ws, "first.ofx", write_ofx(Told(lines=[Line("2025-01-10", "-20.00", "DINER 12", "T1"), kept])))
+    ws.ok("journal", "open")
+    take_file(ws, "second.ofx", write_ofx(Told(lines=[Line("2025-01-08", "-23.50", "DINER 12", "T1")])))
+    ws.ok("queue", "answer", str(revision(ws)["id"]), answer)
+    assert checking(ws) == balance
+    assert f"1010,2025-01-12,{balance},met" in ws.read("books/bank/reconciliations-2025-01.csv").splitlines()[-1]
+    ws.in_order()
