@@ -49,7 +49,7 @@ def many(quick: bool) -> Result:
     return judge_time(
         "100,000 rows by journal_add_many, one commit",
         took,
-        10,
+        8,
         memory=(max(usage.host_peak for usage in runs), 350),
         note=f"that is the host; the worker with a part of the rows peaked at "
         f"{max(usage.worker_peak for usage in runs):.0f} MB; "

@@ -156,7 +156,7 @@ class ScriptSession:
         self, snapshot: FunctionSnapshot, name: str, position: Position, error: Exception
     ) -> HostCallFailed:
         """The failure of a host call, with the script's stack: an exception raised in the script shows it."""
-        from pydantic_monty import MontyRuntimeError
+        from pydantic_monty import MontyError, MontyRuntimeError
 
         frames = [self._make_frame(position.line, position.column, "<module>")]
         self._guard.limit_run(_UNWIND_SECONDS)  # a script that catches it gets no more time, and no answers
@@ -165,7 +165,7 @@ class ScriptSession:
         except MontyRuntimeError as unwound:
             frames = self._read_frames(unwound) or frames
             self.reusable = self._guard.fired is None
-        except Exception:  # noqa: BLE001  (the frames are a courtesy; the host's failure is the story)
+        except MontyError:  # as where the worker has died: the frames are a courtesy, the host's failure is the story
             pass
         return HostCallFailed(error, name=name, position=position, frames=frames)
 
