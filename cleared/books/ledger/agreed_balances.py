@@ -209,6 +209,14 @@ class MatchedLine(Struct, frozen=True):
             return ZERO
         return (self.amount if self.posted_date <= day else ZERO) - self.sum_booked(day)
 
+    def find_part_in_transit(self, day: date) -> Decimal:
+        """The part of that which the books have on another day. Of a line that is not to be booked it is what they had
+        and took back later: as the row that counts now, or as its month was closed."""
+        if self.is_whole:
+            return self.find_open_part(day)
+        is_taken_back = self.is_ignored and not self.sum_booked(None) and not self.is_overbooked(day)
+        return -self.sum_booked(day) if is_taken_back else ZERO
+
 
 class BankTiming:
     """What stands between the balances of bank and books on any day, by the account of the books."""
@@ -225,13 +233,15 @@ class BankTiming:
         if line.is_timely:
             return
         self.lines.append((account, line))
-        kind = self._in_transit if line.is_whole else self._ignored if line.is_ignored else self._waiting
-        before = ZERO
+        kind = self._ignored if line.is_ignored else self._waiting
+        before = moved = ZERO
         for day in sorted({line.posted_date, *(day for day, _ in line.parts)}):
-            part = line.find_open_part(day)
-            if part != before:
-                kind.add_movement(account, day, part - before)
-            before = part
+            part = line.find_part_in_transit(day)
+            left = line.find_open_part(day) - part
+            for balances, change in ((self._in_transit, part - moved), (kind, left - before)):
+                if change:
+                    balances.add_movement(account, day, change)
+            before, moved = left, part
 
     def add_open(self, account: int, day: date, waiting: Decimal, ignored: Decimal) -> None:
         """Count lines of which the books lack these sums from a day on."""
@@ -239,7 +249,7 @@ class BankTiming:
         self._ignored.add_movement(account, day, ignored)
 
     def in_transit(self, account: int, day: date) -> Decimal:
-        """Of lines that the books have on another day: what the bank has by then and the books have not."""
+        """Of lines that the books have on another day, or had: what the bank has by then and the books have not."""
         return self._in_transit.balance_on(account, day)
 
     def waiting(self, account: int, day: date) -> Decimal:
@@ -253,7 +263,7 @@ class BankTiming:
 
     def list_in_transit(self, account: int, day: date) -> list[tuple[MatchedLine, Decimal]]:
         """The lines behind ``in_transit``, each with its part."""
-        parts = ((line, line.find_open_part(day)) for of, line in self.lines if of == account and line.is_whole)
+        parts = ((line, line.find_part_in_transit(day)) for of, line in self.lines if of == account)
         return [(line, part) for line, part in parts if part]
 
     def list_overbooked(self, account: int, day: date) -> Iterable[MatchedLine]:

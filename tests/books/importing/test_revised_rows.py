@@ -252,3 +252,23 @@ def test_a_row_revised_to_an_earlier_day_moves_a_balance_once(ws: Workspace, ans
     assert checking(ws) == balance
     assert f"1010,2025-01-12,{balance},met" in ws.read("books/bank/reconciliations-2025-01.csv").splitlines()[-1]
     ws.in_order()
+
+
+def test_a_row_replaced_after_its_month_was_closed_is_in_transit(ws: Workspace) -> None:
+    """Its entry is taken back in the next month, and the row that counts is booked there."""
+    ws.ok(*NUMBER)
+    kept = Line("2025-01-12", "-4.00", "GITHUB *PRO", "T2")
+    take_file(ws, "first.ofx", write_ofx(Told(lines=[Line("2025-01-10", "-20.00", "DINER 12", "T1"), kept])))
+    ws.ok("journal", "open")
+    ws.ok("queue", "approve", *[str(card["id"]) for card in ws.cards() if card["kind"] == "entry"])
+    ws.ok("period", "close", "2025-01", "--despite", "it counts")
+    take_file(ws, "second.ofx", write_ofx(Told(lines=[Line("2025-01-10", "-23.50", "DINER 12", "T1"), kept])))
+    (held,) = (str(card["id"]) for card in ws.cards() if card["kind"] == "line")
+    ws.ok("queue", "answer", str(revision(ws)["id"]), "replace")
+    ws.in_order()
+    ws.ok("queue", "correct", held, "--account", "5070")
+    ws.in_order()
+    assert checking(ws) == "972.50"
+    assert "complete to the cent through 2025-01-12 (-3.50 of it is in transit" in ws.ok("status").out
+    told = ws.ok("reconcile", "1010", "--date", "2025-01-12", "--balance", "972.50").out
+    assert "The books have 976.00: -3.50 of it is in transit, in 2 lines that are booked on other days." in told
