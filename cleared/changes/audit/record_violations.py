@@ -45,17 +45,17 @@ def find_violations(host: Host) -> list[Violation]:
     """Invariants, files that differ from HEAD, commits of unknown origin. Raises ``BusyError``."""
     known = KnownFiles(host.layout.state_dir, in_turns=True)
     with compare_with_commit(host, "check", known) as (repo, snapshot, different):
-        violations = [_describe_error(error, "provenance") for error in list_unfinished(repo, host.layout)]
+        unfinished = [_describe_error(error, "provenance") for error in list_unfinished(repo, host.layout)]
         if not different:
-            violations += check_committed_records(host, repo, snapshot)
+            violations = check_committed_records(host, repo, snapshot)
         else:
             committed = CommittedSource(snapshot)
-            if violations:
-                violations += _ask_domains(host, lambda audit: audit.check_records(committed))
+            if unfinished:
+                violations = _ask_domains(host, lambda audit: audit.check_records(committed))
             else:
                 violations = _check_working_tree(host, committed, different)
             violations += _find_unknown_origins(host, repo, snapshot, _find_judged(host, repo, snapshot))
-        return name_right_versions(host, snapshot, violations, partial(_judge_files, host))
+        return unfinished + name_right_versions(host, snapshot, violations, partial(_judge_files, host))
 
 
 def _judge_files(host: Host, source: FileSource) -> list[Violation]:
