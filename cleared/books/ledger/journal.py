@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping
 from datetime import date
 from decimal import Decimal
 from functools import cached_property, lru_cache
@@ -136,6 +136,8 @@ class _MonthReader:
     def __init__(self, month: JournalMonth, places: int) -> None:
         self.month = month
         self.places = places
+        self.begin = format_entry_id(month.year, month.month, 0)[:-3]
+        """What the id of each entry of the month begins with."""
         self.pattern = amount_pattern(places)
         self.current: int | None = None
         self.id = ""
@@ -144,7 +146,7 @@ class _MonthReader:
         self.first: list[str] = []
         self.first_line = 0
         self.legs: list[Leg] = []
-        self.dates: dict[str, date | None] = {}
+        self.days: dict[str, date] = {}
         self.expected = len(month.entries) + 1
         """The number of the entry that is to come."""
 
@@ -157,10 +159,11 @@ class _MonthReader:
         self.month.damage.append(Violation(check, message, remedy, Place(self.month.file, line, field=column), entry))
 
     def read_row(self, line: int, row: list[str]) -> None:
-        if self.current is not None and row[1] == self.first[1] and row[0] == self.id + leg_suffix(len(self.legs)):
-            self.legs.append(self.read_leg(line, row, self.id))  # the usual next leg: nothing else can be wrong with it
+        legs = self.legs
+        if self.current is not None and row[1] == self.first[1] and row[0] == self.id + leg_suffix(len(legs)):
+            legs.append(self.read_leg(line, row, self.id))  # the usual next leg: nothing else can be wrong with it
             return
-        usual = format_entry_id(self.month.year, self.month.month, self.expected)
+        usual = f"{self.begin}{self.expected:03d}"
         if row[0] == usual + leg_suffix(0) and self.month.year and not self.month.damage:
             self.begin_entry(self.expected, usual, line, row)
             self.legs.append(self.read_leg(line, row, usual))  # nor can it with the usual first one
@@ -235,45 +238,38 @@ class _MonthReader:
             self.add_fault("exact", "an amount of zero says nothing", line, entry_id, column)
         return value
 
-    def read_date(self, text: str) -> date | None:
-        if text not in self.dates:
-            try:
-                self.dates[text] = date.fromisoformat(text) if len(text) == 10 else None
-            except ValueError:
-                self.dates[text] = None
-        return self.dates[text]
+    def read_day(self, text: str, line: int, entry_id: str) -> date:
+        """The day of an entry; one that lies in the month is kept in ``days``."""
+        year, month = self.month.year, self.month.month
+        try:
+            day = date.fromisoformat(text) if len(text) == 10 else None
+        except ValueError:
+            day = None
+        if day is None:
+            self.add_fault("month", f"{text!r} is not a date (YYYY-MM-DD)", line, entry_id, "date")
+            return date(year, month, 1)
+        if (day.year, day.month) == (year, month):
+            self.days[text] = day
+        else:
+            self.add_fault("month", f"the date {day} lies outside the file's month", line, entry_id, "date")
+        return day
 
     def finish_entry(self) -> None:
         if self.current is None:
             return
         row, line, number, entry_id = self.first, self.first_line, self.current, self.id
         self.current = None
-        day = self.read_date(row[1])
-        if day is None:
-            self.add_fault("month", f"{row[1]!r} is not a date (YYYY-MM-DD)", line, entry_id, "date")
-            day = date(self.month.year, self.month.month, 1)
-        elif (day.year, day.month) != (self.month.year, self.month.month):
-            self.add_fault("month", f"the date {day} lies outside the file's month", line, entry_id, "date")
+        day = self.days.get(row[1]) or self.read_day(row[1], line, entry_id)
         if row[9] not in STATUSES:
             self.add_fault("format", f"{row[9]!r} is not a status ({', '.join(STATUSES)})", line, entry_id, "status")
-        entry = Entry(
-            entry_id, day, row[3], tuple(self.legs), row[9], row[6], row[7], row[8], row[10], row[11], row[12], row[13]
-        )
-        if not _is_balanced(entry.legs):
-            debits, credits = entry.amount, money.total([leg.credit for leg in entry.legs])
+        legs = tuple(self.legs)
+        entry = Entry(entry_id, day, row[3], legs, row[9], row[6], row[7], row[8], row[10], row[11], row[12], row[13])
+        is_pair = len(legs) == 2 and legs[0].debit == legs[1].credit and legs[0].credit == legs[1].debit
+        if not is_pair and (len(legs) < 2 or money.total([leg.amount for leg in legs])):
+            debits, credits = entry.amount, money.total([leg.credit for leg in legs])
             self.add_fault("balanced", f"debits {debits} and credits {credits} differ", line, entry_id)
         self.month.entries.setdefault(number, entry)
         self.month.lines.setdefault(number, line)
-
-
-def _is_balanced(legs: Sequence[Leg]) -> bool:
-    if len(legs) == 2:
-        return (legs[0].debit == legs[1].credit and legs[0].credit == legs[1].debit) or _sums_to_zero(legs)
-    return len(legs) > 1 and _sums_to_zero(legs)
-
-
-def _sums_to_zero(legs: Sequence[Leg]) -> bool:
-    return money.total([leg.amount for leg in legs]) == 0
 
 
 def append_entries(data: bytes | None, entries: Collection[Entry], places: int) -> bytes:
