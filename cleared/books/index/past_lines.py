@@ -165,11 +165,12 @@ class PastLines:
         those that are released."""
         bank = self._bank
         released = {line_id for line_id, each in bank.new_outcomes.items() if each.outcome == RELEASED}
-        processed, staged, gone = bank.processed_line_ids, bank.staged_line_ids(), released | bank.released_line_ids
+        gone = released | bank.released_line_ids
+        recorded = (bank.processed_line_ids | bank.staged_line_ids()) - released
         known = (line for month in sorted(months) for line in bank.read_month(name, month).values())
         committed = (line for line in known if line.line_id not in gone)
-        own = (line for owner, line in bank.new_lines.values() if owner == name and line.line_id not in released)
-        return itertools.chain(committed, (line for line in own if line.line_id in processed or line.line_id in staged))
+        own = (line for owner, line in bank.new_lines.values() if owner == name and line.line_id in recorded)
+        return itertools.chain(committed, own)
 
     def list_later_ids(self) -> Iterator[tuple[str, str, str]]:
         """Lines whose id of the bank came with a later file: digest of that file, line id, id of the bank."""

@@ -80,6 +80,7 @@ class BankBook:
         self.processed_line_ids: set[str] = set()
         """line ids of files marked processed."""
         self.new_matches: list[tuple[str, str, Decimal]] = []
+        self._newly_matched: dict[str, None] = {}  # their lines
         self.new_outcomes: dict[str, Outcome] = {}
         self.new_imports: list[ImportRecord] = []
         self.new_duplicates: list[tuple[str, str, int, str, str, str]] = []  # month of the import, and its columns
@@ -211,7 +212,7 @@ class BankBook:
 
     def list_staged_matches(self) -> Iterator[tuple[str, Pairs]]:
         """The same of each line that the draft posts."""
-        return ((line_id, self._matched[line_id]) for line_id in dict.fromkeys(i for i, _, _ in self.new_matches))
+        return ((line_id, self._matched[line_id]) for line_id in self._newly_matched)
 
     def _load_matches(self, line_id: str | None = None) -> None:
         """Read the committed matches of a line (None: all)."""
@@ -320,9 +321,8 @@ class BankBook:
         """Match the entry's legs on ``ledger_account`` to the line; ``post_entry`` checked that they fit."""
         for i, leg in enumerate(entry.legs):
             if leg.account_id == ledger_account:
-                amount = leg.amount
-                if amount == line.amount and amount.same_quantum(line.amount):  # one number in memory
-                    amount = line.amount
+                moved, whole = leg.amount, line.amount
+                amount = whole if moved == whole and moved.same_quantum(whole) else moved  # one number in memory
                 self.stage_match(line.line_id, entry.entry_id + leg_suffix(i), amount)
         if line.line_id in self.new_outcomes and self.posted_amount(line.line_id) == line.amount:
             del self.new_outcomes[line.line_id]
@@ -330,6 +330,7 @@ class BankBook:
     def stage_match(self, line_id: str, leg_id: str, amount: Decimal) -> None:
         self._matched[line_id] = (*self.list_matches(line_id), (leg_id, amount))
         self.new_matches.append((line_id, leg_id, amount))
+        self._newly_matched[line_id] = None
 
     def set_line_aside(self, line_id: str, outcome: str, reason: str, counts: str = "") -> None:
         """Stage what becomes of it. ``counts``: the line that counts in its place."""
@@ -352,7 +353,7 @@ class BankBook:
 
     def staged_line_ids(self) -> set[str]:
         """Line ids the draft posts or sets aside: these are recorded even if their file is not marked processed."""
-        return {line_id for line_id, _, _ in self.new_matches} | set(self.new_outcomes)
+        return {*self._newly_matched, *self.new_outcomes}
 
     def render_files(self, run_id: str) -> dict[str, bytes]:
         """The bank files as they will be: path → bytes, only those that change."""
@@ -361,10 +362,9 @@ class BankBook:
         to_record = (self.processed_line_ids | self.staged_line_ids()) - self.released_line_ids
         month_of = {}
         for line_id, (account, line) in self.new_lines.items():
-            if line_id not in self.released_line_ids:
-                month_of[line_id] = line.posted_date.isoformat()[:7]
             if line_id in to_record:
-                recorded.setdefault((account, month_of[line_id]), []).append(line)
+                month = month_of[line_id] = line.posted_date.isoformat()[:7]
+                recorded.setdefault((account, month), []).append(line)
         matched = defaultdict[str, list[tuple[str, str, Decimal]]](list)
         for match in self.new_matches:
             matched[month_of.get(match[0]) or self._find_place(match[0])[1]].append(match)
