@@ -193,13 +193,14 @@ class ImportSession:
         """Sort the file's rows into new ones, pending ones, and repetitions of known bank lines."""
         account = file.account.id
         has_ids = any(map(attrgetter("bank_id"), file.rows))
+        read_month_of = cache(lambda day: self.bank.read_month(account, day.isoformat()[:7]))
         opened: dict[str, BankLine] = {}
         for other in itertools.chain.from_iterable(self.opened.values()):
             for line in other.new if other.account.id == account else ():
                 opened.setdefault(line.line_id, line)
 
         def find_committed(row: BankRow, line_id: str) -> BankLine | None:
-            known = self.bank.read_month(account, row.posted_date.isoformat()[:7]).get(line_id)
+            known = read_month_of(row.posted_date).get(line_id)
             return self.past_lines.find_with_bank_id(account, line_id) if known is None and has_ids else known
 
         def find_known(row: BankRow, line_id: str) -> BankLine | None:
