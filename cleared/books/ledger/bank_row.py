@@ -167,7 +167,7 @@ def _is_newest_first(rows: Sequence[_Row], balance_of: Callable[[_Row], Decimal 
 
 
 def _count_breaks(rows: Sequence[_Row], balance_of: Callable[[_Row], Decimal | None]) -> int:
-    steps = [(row.amount, balance_of(row)) for row in rows]
+    steps = ((row.amount, balance_of(row)) for row in rows)
     return sum(
         before is not None and after is not None and before + amount != after
         for (_, before), (amount, after) in itertools.pairwise(steps)
