@@ -52,7 +52,7 @@ class AmountStyle(Struct, frozen=True):
 
         def parse(text: str, places: int) -> Decimal:
             if simple.fullmatch(text):
-                amount = money.decode(text, places)
+                amount = money.decode(Decimal(text), places)
                 return amount or abs(amount)  # nothing has no sign
             sign, body = _strip_sign_and_symbol(text, symbols)
             match = re.fullmatch(number, body) if body else None
