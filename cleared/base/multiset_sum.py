@@ -34,7 +34,8 @@ def sum_elements(kind: bytes, counts: Mapping[Element, int]) -> int:
         told = begin
         for part in element:
             told = b"%b%d:%b" % (told, len(part), part)
-        total += count * int.from_bytes(hashlib.shake_256(told).digest(_BYTES), "big")
+        number = int.from_bytes(hashlib.shake_256(told).digest(_BYTES), "big")
+        total += number if count == 1 else count * number
     return total
 
 
