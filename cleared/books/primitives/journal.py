@@ -113,7 +113,7 @@ def journal_add_many(ctx: Context, entries: list[EntrySpec]) -> list[EntryRef]:
 
 def _post_spec(ctx: Context, spec: EntrySpec) -> EntryRef:
     """Post one of many entries, which have one row in the agent log."""
-    double = _DOUBLE & spec.keys()
+    double = spec.keys() & _DOUBLE
     if ("lines" in spec) == bool(double) or (double and len(double) < 3):
         raise PrimitiveError(
             "give either lines, or debit_account, credit_account and amount",

@@ -101,9 +101,12 @@ def _decode_weight(value: object, env: DecodingContext) -> Decimal:
 
 
 def _decode_confidence(value: object, env: DecodingContext) -> Decimal:
-    if isinstance(value, bool) or not isinstance(value, Decimal | int | float):
+    if isinstance(value, float):
+        number = _read_float(value)
+    elif isinstance(value, bool) or not isinstance(value, Decimal | int):
         raise ValueError(f"a {type(value).__name__} is not a number from 0 to 1")
-    number = _read_float(value) if isinstance(value, float) else money.require_bounded(Decimal(value))
+    else:
+        number = money.require_bounded(Decimal(value))
     if not number.is_finite() or not 0 <= number <= 1:
         raise ValueError(f"{number} does not lie between 0 and 1")
     return number or abs(number)  # nothing has no sign
