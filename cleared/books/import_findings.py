@@ -15,7 +15,7 @@ import itertools
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import date, timedelta
 from decimal import Decimal
-from heapq import nlargest
+from operator import attrgetter
 from typing import Final
 
 from msgspec import Struct
@@ -230,7 +230,7 @@ def find_recurring(
     since = through - min(HISTORY, through - date.min)
     known = [line for line in check_deadline(lines) if line.amount < 0 and since <= line.posted_date <= through]
     if len(known) > MAX_LINES:
-        known = nlargest(MAX_LINES, known, key=lambda line: line.posted_date)
+        known = sorted(known, key=attrgetter("posted_date"), reverse=True)[:MAX_LINES]
     by_payee: dict[str, list[Charged]] = {}
     for line in known:
         text = line.description
