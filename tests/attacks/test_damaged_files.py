@@ -35,6 +35,17 @@ def test_what_the_refusal_says_brings_it_back(posted: Workspace, path: str, text
     posted.ok(*argv)
 
 
+def test_an_import_under_a_name_that_is_none_is_taken_back(posted: Workspace) -> None:
+    """Nobody keeps its file here: the way to do it again names a place for what its commit has."""
+    (run,) = (each["run_id"] for each in posted.json("run", "list"))
+    (path,) = posted.git("ls-files", "books/bank/imports-*.csv").split()
+    posted.put(path, posted.read(path).replace("january.csv", "."))
+    posted.git("rm", "-q", "import/processed/january.csv")
+    posted.git("commit", "-qam", "push")
+    told = posted("revert", run, "--reason", "wrong", "--yes")
+    assert told.code == 0 and "> import/file && " in told.out + told.err
+
+
 @pytest.mark.parametrize("is_approved", [True, False])
 def test_a_test_that_cannot_be_read_is_brought_back_or_taken_out(posted: Workspace, is_approved: bool) -> None:
     path = "tests/cases/pushed.json"

@@ -9,7 +9,7 @@ from pathlib import Path, PurePosixPath
 from shlex import quote
 
 from cleared.base.errors import PolicyError
-from cleared.base.safe_names import choose_free_name
+from cleared.base.safe_names import choose_free_name, mend_name
 from cleared.books.decisions.import_undoing import ImportUndoing, UndoneFiles, describe_decided
 from cleared.books.entry_comparison import EntryComparison
 from cleared.books.importing.kept_bank_files import digest_file, find_kept_files
@@ -60,7 +60,8 @@ def _list_ways_again(case: RevertCase) -> Iterator[str]:
             yield f"cleared import {quote(here[digest])}"
         elif digest in committed:
             shown = quote(f"{case.commit.short}:{committed[digest]}")
-            place = choose_free_name(PurePosixPath(name).name, is_taken)
+            wanted = mend_name(PurePosixPath(name).name, "file")  # whatever name somebody pushed
+            place = choose_free_name(wanted, is_taken)
             chosen.add(place)
             yield f"git show {shown} > {quote(f'{layout.import_dir}/{place}')} && cleared agent run {case.run.agent}"
         else:
