@@ -95,6 +95,8 @@ class PrimitiveError(CheckFailed):
     faults: tuple[PrimitiveError, ...] = ()
 
 
+_PATTERN: Final = frozenset("*?[\\")
+"""By which git takes a path for a pattern."""
 MAX_FAULTS: Final = 20
 """Faults that one refusal names."""
 
@@ -149,7 +151,7 @@ class Interrupted(ClearedError):
 
 def restore_remedy(file: str) -> str:
     """How to bring a damaged file back: from the last commit, or, where somebody committed it so, from an older one."""
-    return f"Restore it: git checkout HEAD -- {quote(file)}{RESTORE_OTHERWISE}"
+    return f"Restore it: git checkout HEAD -- {quote_path(file)}{RESTORE_OTHERWISE}"
 
 
 RESTORE_OTHERWISE: Final = "; where it was committed so, cleared check names the version to go back to"
@@ -158,4 +160,10 @@ RESTORE_OTHERWISE: Final = "; where it was committed so, cleared check names the
 
 def restore_command(file: str) -> str:
     """The command that brings a file back as it was before the last commit that changed it."""
-    return f'git checkout "$(git log -1 --format=%h -- {quote(file)})^" -- {quote(file)}'
+    path = quote_path(file)
+    return f'git checkout "$(git log -1 --format=%h -- {path})^" -- {path}'
+
+
+def quote_path(file: str) -> str:
+    """A path as it is typed to git in a shell: that file alone, where git would read a pattern of many in its name."""
+    return quote(f":(literal){file}" if file.startswith(":") or not _PATTERN.isdisjoint(file) else file)

@@ -3,10 +3,9 @@
 
 from __future__ import annotations
 
-from shlex import quote
 from typing import Final
 
-from cleared.base.errors import Place, WorkspaceError
+from cleared.base.errors import Place, WorkspaceError, quote_path
 from cleared.base.terminal import count_noun
 from cleared.domains.installed_domains import ManagedFiles
 from cleared.domains.record_audit import TWO_CLONES_PAGE
@@ -49,7 +48,7 @@ def _list_unjoined(repo: Repository, managed: list[str], unmerged: list[str]) ->
     committed = Snapshot(repo, repo.find_head())
 
     def name_command(path: str) -> str:
-        return f"git checkout HEAD -- {quote(path)}" if committed.find_entry(path) else f"git rm -f -- {quote(path)}"
+        return f"git {'checkout HEAD' if committed.find_entry(path) else 'rm -f'} -- {quote_path(path)}"
 
     if managed:
         remedy = "Do not join it by hand. Have what is committed: {} (what git stash had put away stays there)."
@@ -58,7 +57,7 @@ def _list_unjoined(repo: Repository, managed: list[str], unmerged: list[str]) ->
         ]
     first, *others = unmerged
     more = f", and so {count_noun(len(others), 'more file')} (git status)" if others else ""
-    remedy = f"Put it right, then: git add {quote(first)}; or have what is committed: {name_command(first)}."
+    remedy = f"Put it right, then: git add {quote_path(first)}; or have what is committed: {name_command(first)}."
     return [WorkspaceError(f"{_UNJOINED}{more}", place=Place(first), remedy=remedy)]
 
 

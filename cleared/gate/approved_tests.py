@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from cleared.base.errors import Place, PolicyError, restore_command
+from cleared.base.errors import Place, PolicyError, quote_path, restore_command
 from cleared.git import Snapshot, history
 from cleared.sandbox.finding import Finding
 from cleared.trust.approval_record import CASES, FOLDER, case_record_path, digest_of, try_parse_record
@@ -87,6 +87,6 @@ def _find_removed_approvals(snapshot: Snapshot, approvals: Approvals) -> Iterato
                     "regression-unknown",
                     "the approval of a test was removed",
                     Place(where),
-                    f"Bring both back: git checkout {commit.short} -- {where} {record.path}; then commit that. If the "
-                    f"test is to go, propose that then: cleared agent propose {record.path}.",
+                    f"Bring both back: git checkout {commit.short} -- {quote_path(where)} {quote_path(record.path)}; "
+                    f"then commit that. If the test is to go, propose that then: cleared agent propose {record.path}.",
                 )

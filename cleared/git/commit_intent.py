@@ -13,7 +13,7 @@ from shlex import quote
 
 from msgspec import Struct, to_builtins
 
-from cleared.base.errors import WorkspaceError, restore_command
+from cleared.base.errors import WorkspaceError, quote_path, restore_command
 from cleared.base.safe_files import create_temporary, write_durably
 from cleared.git import working_files
 from cleared.git.object_reader import blob_id, is_oid
@@ -139,7 +139,7 @@ def plan_changes(repo: Repository, before: Snapshot, changes: Mapping[str, bytes
             kind = {"120000": "a symbolic link", "160000": "a submodule"}.get(entry.mode, "a folder")
             raise WorkspaceError(
                 f"{path} cannot be written: the last commit has {kind} there",
-                remedy=f"Look who put it there (git log -- {quote(path)}), bring back what was there before "
+                remedy=f"Look who put it there (git log -- {quote_path(path)}), bring back what was there before "
                 f"({restore_command(path)}), and commit that.",
             )
         old = entry.oid if entry is not None and entry.is_file else None
@@ -205,7 +205,7 @@ def _refuse_move_obstacles(repo: Repository, move: PathMove) -> None:
 
 
 def _obstacle_error(path: str, content: str | None, old: str | None) -> WorkspaceError:
-    back = f"git checkout HEAD -- {quote(path)}"
+    back = f"git checkout HEAD -- {quote_path(path)}"
     if content == "unreadable":
         return WorkspaceError(f"{path} cannot be written: it is unreadable", remedy=f"Run: chmod u+rw {quote(path)}.")
     if content in working_files.NOT_A_FILE:

@@ -9,7 +9,7 @@ from msgspec import Struct
 
 from cleared.base.clock import check_deadline
 from cleared.base.csv_text import CsvDamage, encode, format_record, read_records
-from cleared.base.errors import Place
+from cleared.base.errors import Place, quote_path
 from cleared.base.file_source import FileSource
 from cleared.domains.record_audit import Violation
 from cleared.records.table_names import Key, schema_path, table_path
@@ -96,4 +96,5 @@ def _for_script(value: Any) -> Any:
 
 
 def _violation(check: str, message: str, place: Place) -> Violation:
-    return Violation(check, message, f"Restore it: git checkout HEAD -- {place.file}, or mend what wrote it.", place)
+    remedy = f"Restore it: git checkout HEAD -- {quote_path(str(place.file))}, or mend what wrote it."
+    return Violation(check, message, remedy, place)

@@ -35,6 +35,34 @@ def test_what_the_refusal_says_brings_it_back(posted: Workspace, path: str, text
     posted.ok(*argv)
 
 
+def test_a_name_that_git_takes_for_a_pattern_brings_back_that_file_alone(posted: Workspace) -> None:
+    """Else an older state of all files that the pattern fits would come with it, and decisions would be gone."""
+    path = push_queue(posted, "2???-??", "")
+    posted.ok("queue", "approve", posted.cards()[0]["id"])
+    (posted.root / path).write_text("{\n")
+    posted.git("commit", "-qam", "damaged")
+    (remedy,) = (each["remedy"] for each in posted("check", "--json").json["violations"] if each["check"] == "format")
+    typed = remedy.split("Restore it: ", 1)[1].split(", and commit that")[0]
+    subprocess.run(["sh", "-c", typed], cwd=posted.root, check=True, capture_output=True)
+    assert posted.git("diff", "--cached", "--name-only").splitlines() == [path]
+
+
+def test_however_many_files_are_damaged_records_are_judged_as_often_as_for_one(
+    posted: Workspace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from cleared.books.audit.book_audit import BookAudit
+
+    paths = [push_queue(posted, f"2024-{month:02d}", "") for month in range(1, 6)]
+    for number in range(30):
+        for path in (*paths, CHART):
+            posted.put(path, f"{{{number}\n")
+        posted.git("commit", "-qam", "push")
+    judged, check = list[object](), BookAudit.check_records
+    monkeypatch.setattr(BookAudit, "check_records", lambda *args: (judged.append(args), check(*args))[1])
+    told = posted("check")
+    assert "git log -- " in told.out and len(judged) < 30
+
+
 def test_an_import_under_a_name_that_is_none_is_taken_back(posted: Workspace) -> None:
     """Nobody keeps its file here: the way to do it again names a place for what its commit has."""
     (run,) = (each["run_id"] for each in posted.json("run", "list"))

@@ -17,7 +17,7 @@ from typing import Final
 
 from cleared.base.csv_text import split_rows
 from cleared.base.effects import Effect
-from cleared.base.errors import Place, WorkspaceError
+from cleared.base.errors import Place, WorkspaceError, quote_path
 from cleared.base.file_source import FileSource
 from cleared.books.importing.kept_bank_files import find_altered_bank_files
 from cleared.books.index.entry_lookup import EntryLookup
@@ -242,8 +242,8 @@ def find_lost_receipts(layout: Layout, snapshot: Snapshot) -> Iterator[Violation
                 "receipts",
                 f"the receipt {receipt.name!r} was taken away by the commit {last.id[:10]} ({last.subject[:60]!r}, "
                 f"{last.author})",
-                f"Restore it: git checkout {last.id[:10]}^ -- {file}; or keep it no more: cleared receipt remove "
-                f"{receipt.sha256[:8]}",
+                f"Restore it: git checkout {last.id[:10]}^ -- {quote_path(file)}; or keep it no more: cleared receipt "
+                f"remove {receipt.sha256[:8]}",
                 Place(file),
             )
 

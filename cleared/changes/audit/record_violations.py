@@ -14,10 +14,9 @@ import hashlib
 import json
 from collections.abc import Callable, Sequence
 from functools import partial
-from shlex import quote
 from typing import Any, Final
 
-from cleared.base.errors import Place, WorkspaceError
+from cleared.base.errors import Place, WorkspaceError, quote_path
 from cleared.base.file_source import FileSource
 from cleared.cards.queue_files import load_cards
 from cleared.changes import attestation
@@ -78,7 +77,7 @@ def _check_working_tree(host: Host, committed: CommittedSource, different: Seque
         Violation(
             UNCHANGED,
             f"the file is {d.kind} compared with the last commit",
-            f"Look with git diff HEAD; restore it with git checkout HEAD -- {quote(d.path)}.",
+            f"Look with git diff HEAD; restore it with git checkout HEAD -- {quote_path(d.path)}.",
             Place(d.path),
         )
         for d in different

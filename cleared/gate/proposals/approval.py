@@ -7,7 +7,7 @@ from contextlib import suppress
 from msgspec import Struct
 from msgspec.structs import replace
 
-from cleared.base.errors import ClearedError, Place, PolicyError, UsageError
+from cleared.base.errors import ClearedError, Place, PolicyError, UsageError, quote_path
 from cleared.base.safe_files import write_atomic
 from cleared.changes import commit_messages
 from cleared.changes.decisions.decision_context import Decision, DecisionContext, commit_decision
@@ -184,7 +184,7 @@ def _must_be_as_committed(host: Host, text: str) -> None:
                 raise PolicyError(
                     f"{proposal.id} itself was edited after it was proposed",
                     place=Place(path),
-                    remedy=f"Restore it: git checkout HEAD -- {path}",
+                    remedy=f"Restore it: git checkout HEAD -- {quote_path(path)}",
                 )
 
 

@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, ClassVar, Final, cast
 
-from cleared.base.errors import Place, PrimitiveError, WorkspaceError
+from cleared.base.errors import Place, PrimitiveError, WorkspaceError, quote_path
 from cleared.base.file_source import FileSource
 from cleared.base.json_values import from_wire, to_wire
 from cleared.base.terminal import count_noun
@@ -148,7 +148,8 @@ def parse_state(data: bytes | None, path: str) -> dict[str, str]:
         for value in values.values():
             from_wire(value)
     except (ValueError, AttributeError, RecursionError) as error:
-        remedy = f"Restore it: git checkout HEAD -- {path}, or delete it in a commit: the agent begins anew then."
+        back = f"git checkout HEAD -- {quote_path(path)}"
+        remedy = f"Restore it: {back}, or delete it in a commit: the agent begins anew then."
         raise WorkspaceError(f"what the agent keeps is damaged: {error}", place=Place(path), remedy=remedy) from None
     return kept
 
