@@ -59,6 +59,8 @@ def _end_process(code: int) -> NoReturn:
         sys.stderr.flush()
     except (OSError, ValueError):
         sys.exit(code)  # Python says so, with a code of its own
+    except KeyboardInterrupt:
+        os._exit(130)
     os._exit(code)
 
 

@@ -42,7 +42,12 @@ def run(argv: Sequence[str]) -> int:
         if DEBUG in os.environ:
             traceback.print_exc()
         del error  # and with it what its frames hold of the memory
-    return _print_refusal(_name_made_commits(refusal), "--json" in argv)
+    try:
+        return _print_refusal(_name_made_commits(refusal), "--json" in argv)
+    except KeyboardInterrupt:  # nobody reads it, and the user waits no longer
+        discard_stream(sys.stdout)
+        discard_stream(sys.stderr)
+        return ExitCode.INTERRUPTED
 
 
 def _run_bridge() -> int:

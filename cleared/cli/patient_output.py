@@ -6,18 +6,24 @@ import io
 import os
 import select
 import sys
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 if TYPE_CHECKING:
     from _typeshed import ReadableBuffer
 
 
 class _PatientFile(io.FileIO):
-    """Waits until there is room. Whether the pipe blocks stays as it is: others may have it open, too."""
+    """Waits until there is room, until Ctrl-C. Whether the pipe blocks stays as it is: others may have it open, too."""
+
+    patient: ClassVar = True
 
     def write(self, data: ReadableBuffer, /) -> int:
-        while (written := super().write(data)) is None:
-            select.select([], [self], [])
+        while (written := super().write(data)) is None and _PatientFile.patient:
+            try:
+                select.select([], [self], [])
+            except KeyboardInterrupt:  # nor is the end to wait, for what is left
+                _PatientFile.patient = False
+                raise
         return written
 
 

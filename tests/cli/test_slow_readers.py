@@ -51,3 +51,18 @@ def test_it_does_not_wait_for_nobody(how: str) -> None:
             output.read()
         assert process.wait(PATIENCE) == 130
     assert b"Traceback" not in process.communicate()[1]
+
+
+def test_ctrl_c_ends_it_though_nobody_reads_the_rest() -> None:
+    """Fault: it said that it was interrupted, and waited for room again; the next Ctrl-C was a traceback."""
+    process, read = start("primitives", "--json")
+    assert os.read(read, 1) == b"["
+    time.sleep(0.5)  # the pipe is full by then
+    process.send_signal(signal.SIGINT)
+    try:
+        assert process.wait(PATIENCE) == 130
+    finally:
+        process.kill()
+        os.close(read)
+    told = process.communicate()[1]
+    assert told == b"cleared: interrupted\n"
