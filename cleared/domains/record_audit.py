@@ -125,6 +125,10 @@ class RecordAudit:
         ``check_records``."""
         return []
 
+    def find_damage(self, source: FileSource) -> Iterable[Violation]:
+        """What cannot be read of the files of a source that only runs read; of a commit's, ``check_history`` has it."""
+        return ()
+
     def check_history(self, commit: Snapshot, since: Snapshot | None = None) -> Iterable[Violation]:
         """What commits up to this one did to the records without saying so, and no other check finds. ``since``: a
         commit up to which that was nothing."""

@@ -35,6 +35,24 @@ def test_what_the_refusal_says_brings_it_back(posted: Workspace, path: str, text
     posted.ok(*argv)
 
 
+@pytest.mark.parametrize("name", ["imports-2025-02.csv", "receipts.csv", "matches-2025-01.csv"])
+def test_a_check_names_the_version_of_a_damaged_file_of_the_bank(posted: Workspace, name: str) -> None:
+    """Though the last commits have it damaged, and runs alone read it."""
+    posted.put("r.txt", "a receipt")
+    posted.ok("receipt", "add", str(posted.root / "r.txt"))
+    path = f"books/bank/{name}"
+    before = posted.read(path)
+    for text in ("torn\n", "torn again\n"):
+        posted.put(path, before + text)
+        posted.git("commit", "-qam", "push")
+    (remedy,) = {each["remedy"] for each in posted("check", "--json").json["violations"] if each["check"] == "format"}
+    typed = remedy.split("Restore it: ", 1)[1].split(", and commit that")[0]
+    subprocess.run(["sh", "-c", typed], cwd=posted.root, check=True, capture_output=True)
+    assert posted.read(path) == before
+    posted.git("commit", "-qam", "brought back")
+    assert "[format]" not in posted("check").out
+
+
 def test_a_name_that_git_takes_for_a_pattern_brings_back_that_file_alone(posted: Workspace) -> None:
     """Else an older state of all files that the pattern fits would come with it, and decisions would be gone."""
     path = push_queue(posted, "2???-??", "")

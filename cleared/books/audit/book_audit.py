@@ -9,7 +9,7 @@ from __future__ import annotations
 import csv
 import io
 import re
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import chain
 from pathlib import PurePosixPath
@@ -22,12 +22,12 @@ from cleared.base.file_source import FileSource
 from cleared.books.importing.kept_bank_files import find_altered_bank_files
 from cleared.books.index.entry_lookup import EntryLookup
 from cleared.books.index.journal_index import open_index
-from cleared.books.index.past_lines import PastLines
+from cleared.books.index.past_lines import PastLines, read_imports_once
 from cleared.books.ledger.book_paths import locate_books, select_months
 from cleared.books.ledger.chart import Account, parse_chart
 from cleared.books.ledger.checks import check_against_commit
 from cleared.books.ledger.entry import HEADER, entry_of_leg
-from cleared.books.ledger.receipts import find_stray_links, parse_receipts
+from cleared.books.ledger.receipts import Receipt, find_stray_links, parse_receipts
 from cleared.books.staged_books import journal_bounds, open_books
 from cleared.changes.record_sources import CommittedSource
 from cleared.domains.record_audit import NamedRow, RecordAudit, RowKind, SharedFile, Violation
@@ -74,6 +74,10 @@ class BookAudit(RecordAudit):
             self._find_damage(CommittedSource(commit)),
             find_unasked(self.layout, commit),
         )
+
+    def find_damage(self, source: FileSource) -> Iterator[Violation]:
+        yield from self._find_damage(source)
+        read_imports_once(self.layout.state_dir, source, self.paths)
 
     def _find_damage(self, source: FileSource) -> Iterator[Violation]:
         """What cannot be read of the files that only runs read."""
@@ -229,7 +233,7 @@ def find_lost_receipts(layout: Layout, snapshot: Snapshot) -> Iterator[Violation
     """Receipts on record whose file is no plain file of the commit any more, though it was one. Those that stay on the
     machine which took them were never in git."""
     path = locate_books(layout).receipts
-    kept = parse_receipts(snapshot.read_file(path), path)
+    kept = _read_receipts(snapshot, path)
     missing = {each.file: each for each in kept.values() if snapshot.read_file(each.file) is None}
     if not missing:
         return
@@ -248,10 +252,18 @@ def find_lost_receipts(layout: Layout, snapshot: Snapshot) -> Iterator[Violation
             )
 
 
+def _read_receipts(snapshot: Snapshot, path: str) -> Mapping[str, Receipt]:
+    """None where they cannot be read, which the check of records tells of."""
+    try:
+        return parse_receipts(snapshot.read_file(path), path)
+    except WorkspaceError:
+        return {}
+
+
 def find_stray_receipts(layout: Layout, snapshot: Snapshot) -> Iterator[Violation]:
     """Links of receipts to entries that git took back. A merge may bring another entry under the number of one."""
     path = locate_books(layout).receipts
-    linked = [each for each in parse_receipts(snapshot.read_file(path), path).values() if each.links]
+    linked = [each for each in _read_receipts(snapshot, path).values() if each.links]
     if linked:
         index = open_index(layout, snapshot, journal_bounds(layout.config).places)
         yield from find_stray_links(linked, EntryLookup(index).find, path)

@@ -60,6 +60,7 @@ def find_violations(host: Host) -> list[Violation]:
 def _judge_files(host: Host, source: FileSource) -> list[Violation]:
     """What is wrong with the files of a source, whoever changed them."""
     violations = _ask_domains(host, lambda audit: audit.check_records(source))
+    violations += _ask_domains(host, lambda audit: [*audit.find_damage(source)])
     try:
         load_cards(source, host.layout.queue_dir)
     except WorkspaceError as error:

@@ -7,6 +7,7 @@ from contextlib import suppress
 from itertools import islice
 from typing import Final
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from cleared.base.errors import RESTORE_OTHERWISE, WorkspaceError, quote_path
@@ -24,13 +25,18 @@ _MOST_FILES: Final = 10
 Judge = Callable[[FileSource], Sequence[Violation]]
 
 
-class _SourceWith(CommittedSource, eq=False):
-    """The files of one commit, some of them as they were in others."""
+class _SourceWith(Struct, eq=False):
+    """The files of one commit, some of them as they were in others. As it is none of a commit, nothing that is read in
+    it is kept as what the commit has."""
 
+    committed: CommittedSource
     changed: Mapping[str, bytes]
 
     def read(self, path: str) -> bytes | None:
-        return self.changed[path] if path in self.changed else super().read(path)
+        return self.changed[path] if path in self.changed else self.committed.read(path)
+
+    def list_paths(self, prefix: str) -> list[str]:
+        return self.committed.list_paths(prefix)
 
 
 def name_right_versions(
@@ -76,7 +82,7 @@ def _find_right(host: Host, snapshot: Snapshot, files: Sequence[str], judge: Jud
                 if (version := next(left, None)) is not None:
                     found[file], chosen[file] = version
         try:
-            damaged = {*map(_find_restored, judge(_SourceWith(snapshot, chosen)))} if found else set()
+            damaged = {*map(_find_restored, judge(_SourceWith(CommittedSource(snapshot), chosen)))} if found else set()
         except WorkspaceError:
             break
         right |= {file: commit for file, commit in found.items() if file not in damaged}
