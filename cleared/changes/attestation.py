@@ -27,6 +27,7 @@ from cleared.base.multiset_sum import encode_sum
 from cleared.cards import card_events, queue_files
 from cleared.cards.card import Card
 from cleared.changes.attestation_lines import (
+    ORIGIN_TRAILERS,
     Attestation,
     added_lines,
     list_shards,
@@ -51,8 +52,6 @@ CLONE_PREFIX: Final = "clone "
 """Before the mark of a clone, where an attestation names no books: they are not pinned there."""
 SUM: Final = "sum"
 """What an attestation calls the sum of the rows that its commit adds, less those that it removes."""
-ORIGIN_TRAILERS: Final = ("Run", "Decision", "Proposed")
-"""The trailers of a commit that calls itself a run, a decision or a proposal: only an attestation shows that it is."""
 
 
 _SIGNED: Final = "signed"

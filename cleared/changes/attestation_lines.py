@@ -18,6 +18,8 @@ from cleared.git import Snapshot
 from cleared.trust.keys import Key, verify_signature
 from cleared.workspace.location import Layout
 
+ORIGIN_TRAILERS: Final = ("Run", "Decision", "Proposed")
+"""The trailers of a commit that calls itself a run, a decision or a proposal: only an attestation shows that it is."""
 _NAME: Final = "attestations-"
 _SHARD: Final = re.compile(rf"{re.escape(Layout.logs_dir)}/{_NAME}[^/]*\.jsonl")
 _DOMAIN: Final = b"cleared attestation 1\n"

@@ -24,6 +24,7 @@ from cleared.base.short_text import join_words, list_first
 from cleared.base.terminal import count_noun
 from cleared.changes.attestation_lines import added_lines
 from cleared.changes.change_digests import CARDS, DECISIONS, CommittedRows, Row, find_moved_rows
+from cleared.changes.reverted_decisions import leave_out_reverted
 from cleared.domains.record_audit import RowKind
 from cleared.git import Repository, Snapshot, find_ancestor, history, parse_parents
 from cleared.git.history import list_beginnings
@@ -143,9 +144,8 @@ def accept_sync(layout: Layout, repo: Repository) -> None:
         return
     moved = Snapshot(repo, result)
     if repo.branch.read_remembered_commit() == result and (lost := find_lost_rows(layout, repo, moved)) is not None:
-        from cleared.changes.reverted_decisions import leave_out_reverted
-
-        forget_seen(layout, repo, moved, leave_out_reverted(repo, moved, lost))
+        ids = {**lost.ids, DECISIONS.key: leave_out_reverted(repo, moved, lost.ids.get(DECISIONS.key, ()))}
+        forget_seen(layout, repo, moved, replace(lost, ids=ids))
     repo.git.run("update-ref", "-d", SYNC_RESULT)
 
 

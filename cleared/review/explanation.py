@@ -18,7 +18,8 @@ from cleared.base.clock import format_iso
 from cleared.base.errors import ClearedError, Place, UsageError
 from cleared.base.json_values import to_json
 from cleared.base.short_text import join_words
-from cleared.changes.attestation import ORIGIN_TRAILERS, load_approvals
+from cleared.changes.attestation import load_approvals
+from cleared.changes.attestation_lines import ORIGIN_TRAILERS
 from cleared.changes.audit.git_reverts import find_git_revert
 from cleared.changes.decisions.decision_context import UNDO_TRAILER
 from cleared.changes.decisions.passkey_signatures import find_passkey_signer

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from cleared.base.errors import PolicyError, UsageError
 from cleared.changes import commit_messages
-from cleared.changes.attestation import ORIGIN_TRAILERS
+from cleared.changes.attestation_lines import ORIGIN_TRAILERS
 from cleared.changes.attested_sums import ACCEPTS
 from cleared.changes.audit.attested_state import AttestedState
 from cleared.changes.audit.provenance import find_unexplained_commits

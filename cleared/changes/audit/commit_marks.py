@@ -13,7 +13,7 @@ import msgspec
 from msgspec import Struct
 
 from cleared.base.short_text import MARK_BYTES, mark_text
-from cleared.changes.attestation import ORIGIN_TRAILERS
+from cleared.changes.attestation_lines import ORIGIN_TRAILERS
 from cleared.changes.host import Host
 from cleared.git import Repository, history
 from cleared.git.history import CommitInfo, RecentCommit

@@ -9,8 +9,7 @@ from typing import Final
 
 from cleared.base.csv_text import split_rows
 from cleared.base.multiset_sum import find_moved
-from cleared.changes.attestation import ORIGIN_TRAILERS
-from cleared.changes.attestation_lines import Attestation, has_line, new_lines
+from cleared.changes.attestation_lines import ORIGIN_TRAILERS, Attestation, has_line, new_lines
 from cleared.changes.audit.commit_marks import CommitMarks
 from cleared.changes.change_digests import digest_blobs, digest_lines
 from cleared.changes.decisions.signatures import ACCEPTS_TRAILER, find_signing_reviewer, read_parents

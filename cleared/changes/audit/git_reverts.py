@@ -11,8 +11,7 @@ from collections import Counter
 from msgspec import Struct
 
 from cleared.base.csv_text import split_rows
-from cleared.changes.attestation import ORIGIN_TRAILERS
-from cleared.changes.attestation_lines import list_shards, split_lines
+from cleared.changes.attestation_lines import ORIGIN_TRAILERS, list_shards, split_lines
 from cleared.changes.decisions.signatures import read_parents
 from cleared.changes.host import Host
 from cleared.domains.installed_domains import ManagedFiles

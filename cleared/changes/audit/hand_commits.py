@@ -7,8 +7,7 @@ from __future__ import annotations
 import json
 from typing import Any, Final
 
-from cleared.changes.attestation import ORIGIN_TRAILERS
-from cleared.changes.attestation_lines import has_line
+from cleared.changes.attestation_lines import ORIGIN_TRAILERS, has_line
 from cleared.changes.audit.commit_naming import describe_commit
 from cleared.changes.audit.commit_origins import CommitOrigins
 from cleared.changes.audit.own_commits import is_carried_on

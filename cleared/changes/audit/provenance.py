@@ -17,7 +17,8 @@ from cleared.cards import queue_files
 from cleared.cards.card import Card
 from cleared.cards.card_events import CardEvents, read_events
 from cleared.changes.agent_log import list_logs
-from cleared.changes.attestation import ORIGIN_TRAILERS, load_approvals
+from cleared.changes.attestation import load_approvals
+from cleared.changes.attestation_lines import ORIGIN_TRAILERS
 from cleared.changes.audit.attested_state import find_unattested_states
 from cleared.changes.audit.commit_naming import describe_commit, quote_rows
 from cleared.changes.audit.commit_origins import CommitOrigins, judge_history

@@ -12,7 +12,7 @@ from cleared.base.errors import CheckFailed
 from cleared.base.safe_files import write_atomic
 from cleared.changes import commit_messages
 from cleared.changes.agent_log import choose_log
-from cleared.changes.attestation import ORIGIN_TRAILERS
+from cleared.changes.attestation_lines import ORIGIN_TRAILERS
 from cleared.changes.decisions.decision_context import (
     RECOVER_COMMAND,
     Decision,

@@ -10,8 +10,8 @@ from typing import Any, Final, Literal
 from msgspec import Struct
 
 from cleared.base.errors import Place
-from cleared.changes.attestation import ORIGIN_TRAILERS, find_counting
-from cleared.changes.attestation_lines import Attestation, added_lines, has_line, parse_attestation
+from cleared.changes.attestation import find_counting
+from cleared.changes.attestation_lines import ORIGIN_TRAILERS, Attestation, added_lines, has_line, parse_attestation
 from cleared.changes.attested_sums import AttestedSums
 from cleared.changes.audit.own_commits import attests_all
 from cleared.changes.change_digests import CARDS, DECISIONS, CommittedRows, Row
