@@ -131,26 +131,26 @@ class CardDraft:
         """The files as they will be: path → bytes. ``opened``: what ``render_opened`` gives, where that is known."""
         out: dict[str, bytes] = {}
         lines: dict[str, list[str]] = {}
+        for card_id, line in (self.render_opened() if opened is None else opened).items():
+            lines.setdefault(shard_path(self.queue, self.added[card_id].created_at), []).append(line)
 
         def add_line(at: str, line: str) -> None:
-            lines.setdefault(shard_path(self.queue, at), []).append(line)
+            lines.setdefault(shard_path(self.queue, at), []).append(self.clean(line))
 
-        for card_id, line in (self.render_opened() if opened is None else opened).items():
-            add_line(self.added[card_id].created_at, line)
         for card_id, (at, by, resolution) in self.resolved.items():
             card, resolution = self.committed_cards[card_id], self.clean(resolution)
             proof = self.prove(card, at, by, resolution) if card.kind == QUESTION.name else {}
-            add_line(at, self.clean(render_resolve(card_id, at, by, resolution, proof)))
+            add_line(at, render_resolve(card_id, at, by, resolution, proof))
         for card_id, (at, by, run) in self.went_on.items():
-            add_line(at, self.clean(render_went_on(card_id, at, by, run)))
+            add_line(at, render_went_on(card_id, at, by, run))
         for card_id, data in self.agreed.items():
-            add_line(str(data["at"]), self.clean(render_agree(card_id, data)))
+            add_line(str(data["at"]), render_agree(card_id, data))
         for card_id, at, by, decision in self.withdrawn:
-            add_line(at, self.clean(render_disagree(card_id, at, by, decision)))
+            add_line(at, render_disagree(card_id, at, by, decision))
         for card_id, (at, by) in self.skipped.items():
-            add_line(at, self.clean(render_skip(card_id, at, by)))
+            add_line(at, render_skip(card_id, at, by))
         for card_id, (at, by, of) in self.brought_forward.items():
-            add_line(at, self.clean(render_unskip(card_id, at, by, of)))
+            add_line(at, render_unskip(card_id, at, by, of))
         known = set(self.source.list_paths(self.queue)) if lines else set()
         for month, new in lines.items():
             path = choose_part(self.source, month, known)

@@ -178,9 +178,9 @@ class Context(Struct):
         while (known := self.cards.committed_cards.get(identity)) is not None and known.resolution == VOID:
             key = (*key, "again")
             identity = card_id(kind, *key)
-        if known is None and identity not in self.cards.added:
+        if known is None:
             at = format_iso(self.now)
-            self.cards.added[identity] = Card(identity, kind, title, at, self.run_id, record_id, self.agent, details)
+            self.cards.add_card(Card(identity, kind, title, at, self.run_id, record_id, self.agent, details))
         return identity
 
 
