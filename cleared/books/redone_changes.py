@@ -188,7 +188,7 @@ class _Redone:
             return
         texts = {
             name: self._rename(entry, name)
-            for name in Entry._fields
+            for name in Entry.__struct_fields__
             if name not in ("entry_id", "date", "description", "legs")
         }
         for leg in entry.legs:

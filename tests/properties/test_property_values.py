@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec import structs
 
 from cleared.base import money
 from cleared.base.csv_text import format_record, read_records
@@ -101,7 +102,7 @@ def test_a_status_changes_and_nothing_else(month: tuple[int, list[Entry]], data:
     status = data.draw(st.sampled_from(STATUSES))
     before = append_entries(None, found, places)
     after = set_columns(before, {name: {"status": status} for name in chosen})
-    expected = [e._replace(status=status) if e.entry_id in chosen else e for e in found]
+    expected = [structs.replace(e, status=status) if e.entry_id in chosen else e for e in found]
     assert after == append_entries(None, expected, places)
     assert set_columns(after, {name: {"status": status} for name in chosen}) == after
 

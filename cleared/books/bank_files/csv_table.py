@@ -104,12 +104,13 @@ class CsvImporter(BuiltInFormat):
         ends_open = not text.endswith(("\n", "\r"))
         last_cells: list[tuple[int, str]] = []
         try:
-            for line, fields in check_deadline(read_records(text, self.delimiter, at - 1 if at else self.skip_lines)):
+            records = check_deadline(read_records(text, self.delimiter, at - 1 if at else self.skip_lines))
+            for number, (line, fields) in enumerate(records):
                 if line == at:
                     continue
                 if ends_open and fields[-1].strip():
                     last_cells.append((line, fields[-1]))
-                if self.max_rows is not None and table.count >= self.max_rows:
+                if self.max_rows is not None and number >= self.max_rows and table.count >= self.max_rows:
                     raise too_many_rows_error(self.max_rows, line)
                 count = len(fields)
                 if count != width and not (count == width + 1 and not fields[-1].strip()):

@@ -16,6 +16,8 @@ from operator import attrgetter
 from pathlib import Path, PurePosixPath
 from typing import Any, Final
 
+from msgspec import structs
+
 from cleared.base import money
 from cleared.base.clock import DeadlineExceeded, check_deadline
 from cleared.base.errors import ClearedError, Place, PolicyError, PrimitiveError
@@ -273,11 +275,10 @@ class ImportSession:
             staged = (other for owner, other in self.bank.new_lines.values() if owner == file.account.id)
             known = itertools.chain(self.bank.iter_account_lines(file.account.id), staged, file.new)
             taken_back = (other for other in known if other.bank_id == corrected[line.row] and other is not line)
-            earlier = next(taken_back, None)
-            if earlier is not None:
+            if (earlier := next(taken_back, None)) is not None:
                 file.new.remove(line)
                 why = f"the bank corrects or takes back {describe_line(earlier)}: void its entry, then decide this"
-                self._hold_row(file, line._replace(supersedes=earlier.line_id), why)
+                self._hold_row(file, structs.replace(line, supersedes=earlier.line_id), why)
 
     def _compare_with_other_formats(self, file: ImportFile) -> None:
         """Leave out the rows that a file of another format has brought, and hold those that it may have."""
@@ -330,7 +331,6 @@ class ImportSession:
             return file
         done = (other.processed_as for other in self.opened[file.file_name] if other.processed_as)
         file.processed_as = next(done, None) or self._choose_target(file.file_name, imported_at)
-        rows = file.rows
         first, last = find_covered_days(file)
         opening, closing = (money.format_amount(b.amount) if b else "" for b in find_end_balances(file))
         before = [r for r in self.bank.imports if r.account == file.account.id]
@@ -340,9 +340,9 @@ class ImportSession:
             file.account.id,
             first.isoformat() if first else "",
             last.isoformat() if last else "",
-            len(rows),
+            len(file.rows),
             len(file.new),
-            money.format_amount(money.total([row.amount for row in rows if row.state != "foreign"])),
+            money.format_amount(money.total([row.amount for row in file.rows if row.state != "foreign"])),
             opening,
             closing,
             imported_at,
@@ -356,7 +356,7 @@ class ImportSession:
         self.bank.new_imports.append(record)
         taken = {line.line_id for line in [*file.new, *file.pending, *file.held]}
         self.bank.processed_line_ids |= taken
-        ids = {row.row: row.bank_id for row in rows} if file.duplicates else {}
+        ids = {row.row: row.bank_id for row in file.rows} if file.duplicates else {}
         for row, line_id, note in [*file.duplicates, *(each for each in file.released if each[1] in taken)]:
             bank_id = ids[row] if note == AS_OTHER_FORMAT else ""
             self.bank.new_duplicates.append((imported_at[:7], file.sha256, row, line_id, note, bank_id))

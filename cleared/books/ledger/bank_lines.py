@@ -24,7 +24,7 @@ from datetime import date
 from decimal import Decimal
 from functools import lru_cache
 from itertools import islice
-from typing import Final, NamedTuple
+from typing import Final
 
 from msgspec import Struct
 
@@ -68,7 +68,7 @@ _COUNTS: Final = r" \((f1:[0-9a-f]{24})\)\Z"
 _ROWS_AT_ONCE: Final = 1_000
 
 
-class BankLine(NamedTuple):
+class BankLine(Struct, frozen=True, gc=False):
     """One row a bank reported, with its identity."""
 
     line_id: str

@@ -55,8 +55,8 @@ def clean_payee(description: str) -> str:
 def book_line(standing: Entry, bank_accounts: Collection[int]) -> BookedLine | None:
     """An entry, as it counts, as a bank account moves; None where it moves none, or more than one."""
     totals: dict[int, Decimal] = {}
-    for account, debit, credit in standing.legs:
-        totals[account] = totals.get(account, ZERO) + (debit - credit)
+    for leg in standing.legs:
+        totals[leg.account_id] = totals.get(leg.account_id, ZERO) + leg.amount
     banks = [account for account, amount in totals.items() if amount and account in bank_accounts]
     lines = tuple((a, amount) for a, amount in totals.items() if amount and a not in bank_accounts)
     if len(banks) != 1 or not lines:

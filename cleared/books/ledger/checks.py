@@ -9,6 +9,8 @@ from collections.abc import Iterable, Mapping
 from datetime import date
 from typing import Final
 
+from msgspec import structs
+
 from cleared.base import money
 from cleared.base.clock import check_deadline
 from cleared.base.errors import Place
@@ -92,7 +94,8 @@ def _check_new_entries(books: Books, after: JournalMonth) -> list[Violation]:
             faults.append(("period_open", why, f"Date it {periods.first_open(day)} or later."))
         if not bounds.min_date <= day <= bounds.max_date:
             faults.append(("month", f"{day} is out of bounds", "Correct the date."))
-        for account, debit, credit in entry.legs:
+        for leg in entry.legs:
+            account, debit, credit = leg.account_id, leg.debit, leg.credit
             if (account, day) not in postable:
                 postable[account, day] = books.chart.why_not_postable(account, day)
             not_postable = postable[account, day]
@@ -143,7 +146,7 @@ def _check_unchanged(
                 )
             )
         amended = amendments.get(entry.entry_id, {})
-        for field, old, new in _list_differences(entry._replace(**amended), now):  # type: ignore[arg-type]
+        for field, old, new in _list_differences(structs.replace(entry, **amended), now):
             violations.append(
                 Violation(
                     "unchanged",

@@ -9,7 +9,7 @@ from cleared.base import money
 from cleared.base.errors import Place, PrimitiveError
 from cleared.books.ledger.bank_lines import BankLine
 from cleared.books.ledger.chains import REPLACES, REVERSES, date_tags, list_links
-from cleared.books.ledger.entry import Entry, Leg, parse_entry_id
+from cleared.books.ledger.entry import ZERO, Entry, Leg, parse_entry_id
 from cleared.books.ledger.staged_bank_lines import BankBook
 from cleared.books.ledger.staged_journal import Books
 
@@ -37,8 +37,9 @@ def post_entry(
     if resolved is None:
         return books.add_entry(day, description, legs, field=field, reference=reference, **rest), False
     account, line = resolved
-    posted = bank.posted_amount(line.line_id)
-    if line.amount and posted == line.amount:
+    is_matched = bool(bank.list_matches(line.line_id))  # nearly no line is
+    posted = bank.posted_amount(line.line_id) if is_matched else ZERO
+    if posted and posted == line.amount:
         return _find_posting_entry(books, bank, line), True
     ledger_account = ledger_accounts.get(account)
     if ledger_account is None:
@@ -61,8 +62,7 @@ def post_entry(
         )
     if description == line.description:  # one text in memory: a run posts very many
         description = line.description
-    before = bank.list_entry_ids(line.line_id)
-    if before:
+    if is_matched and (before := bank.list_entry_ids(line.line_id)):
         meant, day = day, books.date_change(before, day)
         rest["tags"] = ";".join(filter(None, [rest.get("tags", ""), *date_tags(day, meant)]))
         if not list_links(rest["tags"]):

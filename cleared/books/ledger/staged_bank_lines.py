@@ -8,6 +8,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import date, timedelta
 from decimal import Decimal
+from operator import itemgetter
 from typing import Final
 
 from cleared.base import money
@@ -49,6 +50,8 @@ from cleared.books.ledger.import_records import (
 NEAR_DAYS: Final = 5
 RELEASED: Final = "released"
 """The outcome of a line whose import was undone: the next file that has it brings it anew."""
+_LINE_ID: Final = itemgetter(0)
+"""Of a match."""
 _MONTH_FILE: Final = re.compile(r"([0-9]{4}-(?:0[1-9]|1[0-2]))\.csv", re.ASCII)
 
 
@@ -80,7 +83,6 @@ class BankBook:
         self.processed_line_ids: set[str] = set()
         """line ids of files marked processed."""
         self.new_matches: list[tuple[str, str, Decimal]] = []
-        self._newly_matched: dict[str, None] = {}  # their lines
         self.new_outcomes: dict[str, Outcome] = {}
         self.new_imports: list[ImportRecord] = []
         self.new_duplicates: list[tuple[str, str, int, str, str, str]] = []  # month of the import, and its columns
@@ -150,8 +152,8 @@ class BankBook:
 
     def find_line(self, line_id: str) -> tuple[str, BankLine] | None:
         """``(account, line)`` of a line read in this run or committed."""
-        if line_id in self.new_lines:
-            return self.new_lines[line_id]
+        if (new := self.new_lines.get(line_id)) is not None:
+            return new
         place = self._find_place(line_id)
         return (place[0], self._months[place][line_id]) if place in self._months else None
 
@@ -212,7 +214,7 @@ class BankBook:
 
     def list_staged_matches(self) -> Iterator[tuple[str, Pairs]]:
         """The same of each line that the draft posts."""
-        return ((line_id, self._matched[line_id]) for line_id in self._newly_matched)
+        return ((line_id, self._matched[line_id]) for line_id in dict.fromkeys(map(_LINE_ID, self.new_matches)))
 
     def _load_matches(self, line_id: str | None = None) -> None:
         """Read the committed matches of a line (None: all)."""
@@ -229,10 +231,8 @@ class BankBook:
         return pairs[0][1] if len(pairs) == 1 else money.total([amount for _, amount in pairs])
 
     def list_entry_ids(self, line_id: str) -> list[str]:
-        """The entries that were ever matched to the line, reversals too, oldest first; none for nearly every line."""
-        if not (matches := self.list_matches(line_id)):
-            return []
-        parts = [parse_entry_id(leg_id) for leg_id, _ in matches]
+        """The entries that were ever matched to the line, reversals too, oldest first."""
+        parts = [parse_entry_id(leg_id) for leg_id, _ in self.list_matches(line_id)]
         return list(dict.fromkeys(format_entry_id(*each[:3]) for each in parts if each is not None))
 
     def find_outcome(self, line_id: str) -> Outcome | None:
@@ -330,7 +330,6 @@ class BankBook:
     def stage_match(self, line_id: str, leg_id: str, amount: Decimal) -> None:
         self._matched[line_id] = (*self.list_matches(line_id), (leg_id, amount))
         self.new_matches.append((line_id, leg_id, amount))
-        self._newly_matched[line_id] = None
 
     def set_line_aside(self, line_id: str, outcome: str, reason: str, counts: str = "") -> None:
         """Stage what becomes of it. ``counts``: the line that counts in its place."""
@@ -353,7 +352,7 @@ class BankBook:
 
     def staged_line_ids(self) -> set[str]:
         """Line ids the draft posts or sets aside: these are recorded even if their file is not marked processed."""
-        return {*self._newly_matched, *self.new_outcomes}
+        return {*map(_LINE_ID, self.new_matches), *self.new_outcomes}
 
     def render_files(self, run_id: str) -> dict[str, bytes]:
         """The bank files as they will be: path → bytes, only those that change."""

@@ -11,6 +11,8 @@ from datetime import date
 from decimal import Decimal
 from typing import Any, Final
 
+from msgspec import structs
+
 from cleared.base import money
 from cleared.base.clock import check_deadline
 from cleared.base.errors import Place, PrimitiveError, merge_faults
@@ -182,7 +184,7 @@ class Books:
 
     def _with_changes(self, entry: Entry) -> Entry:
         changes = self._changes_of(entry.entry_id)
-        return entry._replace(**changes) if changes else entry
+        return structs.replace(entry, **changes) if changes else entry
 
     def _changes_of(self, entry_id: str) -> dict[str, Any]:
         """Column → its new text."""
@@ -250,14 +252,14 @@ class Books:
         be posted to: then ``find_faults`` would find none."""
         if len(legs) != 2 or day not in self._open_days:
             return False
-        (first, debit, no_credit), (second, no_debit, credit) = legs
+        first, second = legs
         return (
-            debit is credit
-            and not no_credit
-            and not no_debit
-            and ZERO < debit <= self.bounds.max_amount
-            and self._postable.get((first, day), _UNKNOWN) is None
-            and self._postable.get((second, day), _UNKNOWN) is None
+            first.debit is second.credit
+            and not first.credit
+            and not second.debit
+            and ZERO < first.debit <= self.bounds.max_amount
+            and self._postable.get((first.account_id, day), _UNKNOWN) is None
+            and self._postable.get((second.account_id, day), _UNKNOWN) is None
         )
 
     def find_faults(self, day: date, legs: Sequence[Leg], field: str) -> Iterator[PrimitiveError]:
@@ -275,11 +277,10 @@ class Books:
             )
 
     def _check_date(self, day: date) -> Iterator[PrimitiveError]:
-        bounds = self.bounds
-        if not bounds.min_date <= day <= bounds.max_date:
+        if not self.bounds.min_date <= day <= self.bounds.max_date:
             yield _argument_error(
                 "date",
-                f"{day} lies outside {bounds.min_date} … {bounds.max_date}",
+                f"{day} lies outside {self.bounds.min_date} … {self.bounds.max_date}",
                 "Correct the date, or widen limits.min_date / limits.max_date in config.yaml.",
             )
         if self.periods.is_closed(day):
@@ -328,7 +329,7 @@ class Books:
                 "A status only moves forwards; correct the entry with a new one.",
             )
         self.statuses[entry.entry_id] = status
-        return entry._replace(status=status)
+        return structs.replace(entry, status=status)
 
     def amend_entry(self, entry_id: str, **texts: str) -> Entry:
         """Stage other texts of an entry, by column. Raises ``ValueError`` for a column that is not ``AMENDABLE``."""
@@ -359,7 +360,7 @@ class Books:
             tags=";".join([f"{REVERSES}{entry.entry_id}", *date_tags(day, entry.date), *kinds]),
         )
         self.statuses[entry.entry_id] = "voided"
-        return entry._replace(status="voided"), reversal
+        return structs.replace(entry, status="voided"), reversal
 
     # -- rendering ----------------------------------------------------------------------------------------------
 

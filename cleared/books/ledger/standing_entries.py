@@ -9,6 +9,8 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from decimal import Decimal
 from typing import Final
 
+from msgspec import structs
+
 from cleared.books.ledger.chains import CORRECTS, list_links, sum_by_account
 from cleared.books.ledger.corrections import join_legs
 from cleared.books.ledger.entry import Entry
@@ -68,7 +70,7 @@ def stand_entry(entry: Entry, corrections: Sequence[Entry], *, corrects: bool) -
     """
     if entry.status == "voided" or corrects:
         return None
-    return entry._replace(legs=join_legs(entry, corrections)) if corrections else entry
+    return structs.replace(entry, legs=join_legs(entry, corrections)) if corrections else entry
 
 
 def list_standing_entries(entries: Iterable[Entry]) -> Iterator[Entry]:

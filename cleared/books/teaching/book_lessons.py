@@ -11,6 +11,8 @@ from datetime import UTC, date, datetime, time, timedelta
 from functools import partial
 from typing import Any, Final, NamedTuple
 
+from msgspec import structs
+
 from cleared.base.terminal import count_noun
 from cleared.books.ledger.all_booked_lines import AllBookedLines, GroupKey
 from cleared.books.ledger.bank_lines import normalise_description
@@ -103,7 +105,7 @@ def _mark_unattested(host: Host, snapshot: Snapshot, standing: Sequence[Entry]) 
     decided = list_decided_records(host, snapshot, said)
     for each in standing:
         is_forged = each.status in DECIDED and each.entry_id not in decided
-        yield each._replace(status=UNATTESTED) if is_forged else each
+        yield structs.replace(each, status=UNATTESTED) if is_forged else each
 
 
 def _list_makers(source: LessonSource) -> Iterator[tuple[str, str]]:

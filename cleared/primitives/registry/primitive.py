@@ -281,42 +281,44 @@ def _record_shape(hint: Any, where: str) -> Shape:
     records: list[type] = []
     definitions: list[str] = []
     # Not from __required_keys__: where annotations are deferred it has every key, NotRequired or not.
-    required: list[str] = []
+    required = set[str]()
     for name, field_hint in get_type_hints(hint, include_extras=True).items():
         if get_origin(field_hint) is NotRequired:
             inner = get_args(field_hint)[0]
         else:
             inner = field_hint
-            required.append(name)
+            required.add(name)
         shape = argument_shape(inner, f"{where}.{name}")
         fields[name] = shape.decode
         schema[name] = shape.schema
         records += shape.records
         definitions += shape.definitions
-    required.sort()
 
     def decode(value: Any, env: DecodingContext) -> dict[str, Any]:
         if not isinstance(value, dict):
             raise ValueError(f"a {type(value).__name__} is not a dict with {', '.join(fields)}")
-        out: dict[str, Any] = {}
+        try:
+            out = {key: fields[key](v, env) for key, v in value.items()}
+        except (KeyError, ValueError):
+            pass  # below all that is wrong is named
+        else:
+            if required <= out.keys():
+                return out
         faults: list[str] = []
         for key, v in value.items():
-            field = fields.get(key)
             try:
-                if field is None:
-                    faults.append(f"unknown key {str(key)[:60]!r} (known: {', '.join(fields)})")
+                if key in fields:
+                    fields[key](v, env)
                 else:
-                    out[key] = field(v, env)
+                    faults.append(f"unknown key {str(key)[:60]!r} (known: {', '.join(fields)})")
             except ValueError as e:
                 faults += _fault_texts(key, e)
             if len(faults) >= MAX_FAULTS:
                 break
-        faults += [f"the key {key!r} is missing" for key in required if key not in value]
-        if faults:
-            raise _Faults(faults[:MAX_FAULTS])
-        return out
+        faults += [f"the key {key!r} is missing" for key in sorted(required) if key not in value]
+        raise _Faults(faults[:MAX_FAULTS])
 
-    wire = {"type": "object", "properties": schema, "required": required, "additionalProperties": False}
+    wire = {"type": "object", "properties": schema, "required": sorted(required), "additionalProperties": False}
     return Shape(record_like(hint.__name__), wire, decode, (*records, hint), tuple(definitions))
 
 

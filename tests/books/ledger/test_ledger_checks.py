@@ -21,6 +21,7 @@ from ledger_samples import (
     pair,
     read_files,
 )
+from msgspec import structs
 
 from cleared.base.csv_text import format_record
 from cleared.books.audit.books_check import check_books
@@ -240,7 +241,7 @@ def test_the_digest_leaves_out_zero_balances_and_what_comes_after() -> None:
 def test_a_changed_field_is_named_with_both_values(field: str) -> None:
     entry = entry_of()
     before = books({JOURNAL: journal(entry.to_csv(2))})
-    after = books({JOURNAL: journal(entry._replace(**{field: "0.77"}).to_csv(2))})
+    after = books({JOURNAL: journal(structs.replace(entry, **{field: "0.77"}).to_csv(2))})
     (violation,) = check_against_commit(after, before.source, [(2025, 1)])
     assert (violation.check, violation.record_id) == ("unchanged", "2025-01-001")
     assert violation.message == f"{field} was {getattr(entry, field)!r}, now '0.77'"

@@ -5,9 +5,11 @@ from __future__ import annotations
 import csv
 from datetime import date, timedelta
 from decimal import Decimal
+from operator import attrgetter
 
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
+from msgspec import structs
 
 from cleared.books.import_findings import RecurringFinding, find_recurring
 from cleared.books.index.month_charges import select_charges
@@ -68,7 +70,7 @@ def test_a_second_charge_and_a_price_up_by_a_fifth() -> None:
 
 def test_coffee_salaries_and_money_in_are_no_series() -> None:
     coffee = [line(date(2025, 1, 2) + timedelta(days=n), "-4.50", "COFFEE", f"f1:{n}") for n in range(0, 90, 2)]
-    coffee += [coffee[-1]._replace(line_id="f1:again")]
+    coffee += [structs.replace(coffee[-1], line_id="f1:again")]
     assert found(coffee, coffee, date(2025, 6, 30)) == []
     assert found(months(5, amount="900.00"), [], date(2025, 12, 1)) == []
 
@@ -85,10 +87,8 @@ def test_of_the_sample_firm_nothing_wrong_is_said() -> None:
                 month, day, year = row[day_column].split("/")
                 on = date(int(year), int(month), int(day))
                 each = line(on, row["Amount"], row["Description"], f"f1:{on}{row['Amount']}{row['Description']}{n}")
-                if not any(
-                    (x.posted_date, x.amount, x.description) == each[1:2] + each[3:4] + each[5:6]
-                    for x in known.values()
-                ):
+                facts = attrgetter("posted_date", "amount", "description")
+                if facts(each) not in map(facts, known.values()):
                     new.append(each)
             known |= {each.line_id: each for each in new}
             through = max(each.posted_date for each in known.values())
