@@ -86,6 +86,8 @@ def decode(value: object, places: int) -> Decimal:
     anything else) with a text that names the reason.
     """
     if type(value) is Decimal:
+        if value.same_quantum(quantum(places)) and value.adjusted() < MAX_DIGITS:  # so it is finite
+            return value
         number = value
     elif type(value) is int:
         return Decimal(value).quantize(quantum(places), context=_EXACT) if abs(value) < TOO_BIG else refuse_digits()

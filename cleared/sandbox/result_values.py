@@ -235,7 +235,7 @@ def _measure_values(values: Collection[object], depth: int, measured: _Measured)
         elif isinstance(value, str | bytes):
             size += len(value)
         else:
-            more, levels = _measure_value(value, depth, measured)
+            more, levels, _ = _measure_value(value, depth, measured)
             size += more
             if levels > height:
                 height = levels
@@ -251,14 +251,14 @@ def _measure_keys(inner: dict[object, object]) -> tuple[int, Collection[object]]
     return text_size + _ITEM_BYTES * len(inner), inner.values()
 
 
-def _measure_value(value: object, depth: int, measured: _Measured) -> tuple[int, int]:
-    """Size and depth of one container, which is walked once however often it occurs."""
+def _measure_value(value: object, depth: int, measured: _Measured) -> tuple[int, int, object]:
+    """Size and depth of one container, and that; it is walked once however often it occurs."""
     entry = measured.get(id(value))
     if entry is None:
         # An instance of a script's own class arrives as a proxy with its attributes.
         inner = value if type(value) is dict else getattr(value, "attributes", value)
         if not isinstance(inner, _CONTAINERS):
-            return 0, 0
+            return 0, 0, None
         if depth > _ARGUMENT_DEPTH:
             raise ValueError(f"an argument contains itself, or is nested more than {_ARGUMENT_DEPTH} levels deep")
         size, items = _measure_keys(inner) if isinstance(inner, dict) else (0, inner)
@@ -267,4 +267,4 @@ def _measure_value(value: object, depth: int, measured: _Measured) -> tuple[int,
         entry = measured[id(value)] = size, height + 1, inner  # held, so that no other object gets its id
     if depth + entry[1] - 1 > _ARGUMENT_DEPTH:
         raise ValueError(f"an argument is nested more than {_ARGUMENT_DEPTH} levels deep")
-    return entry[:2]
+    return entry

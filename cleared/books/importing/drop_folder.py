@@ -165,9 +165,8 @@ class ImportSession:
             refuse_future_rows(shown, statements, self.today)
             source = name if len(accounts) == 1 else f"{name}/{account.id}"
             rows = tuple(row for statement in statements for row in statement.rows)
-            files.append(
-                ImportFile(source, name, data, sha256, parsed.format, account, statements, rows, notes=parsed.notes)
-            )
+            file = ImportFile(source, name, data, sha256, parsed.format, account, statements, rows, notes=parsed.notes)
+            files.append(file)
         for file in files:
             self._separate_duplicates(file)
             refuse_closed_account(shown, file, self.books)
@@ -257,9 +256,10 @@ class ImportSession:
             self._hold_rows(file, describe_reused_ids(file, self.bank))
             self._hold_corrections(file)
             self._compare_with_other_formats(file)
-            begins = find_beginning(file, self.books)
-            self._hold_rows(file, partial(describe_early_row, begins=begins))
-            self._hold_rows(file, partial(describe_late_row, file, books=self.books, bank=self.bank))
+            if (begins := find_beginning(file, self.books)) is not None:
+                self._hold_rows(file, partial(describe_early_row, begins=begins))
+            if self.books.periods.closed_through is not None:
+                self._hold_rows(file, partial(describe_late_row, file, books=self.books, bank=self.bank))
             file_cards.stage_revisions(file, self.bank, self.past_lines, self._card_of(file))
             for line in [*file.new, *file.pending, *file.held]:
                 self.bank.new_lines[line.line_id] = (file.account.id, line)

@@ -66,7 +66,7 @@ def describe_foreign_row(line: BankLine, currency: str) -> str | None:
 def describe_late_row(file: ImportFile, line: BankLine, books: Books, bank: BankBook) -> str | None:
     """Why the line is held and what to do, where it came after the period of its day was closed. Not so a line whose
     entries move money on days that are open: what follows is dated as they are."""
-    if books.periods.closed_through is None or not line.amount:
+    if not line.amount:
         return None
     day = find_entry_day(file.account, line)
     if not books.periods.is_closed(day):
@@ -134,9 +134,9 @@ def find_beginning(file: ImportFile, books: Books) -> Beginning | None:
     return max(found, default=None)
 
 
-def describe_early_row(line: BankLine, begins: Beginning | None) -> str | None:
+def describe_early_row(line: BankLine, begins: Beginning) -> str | None:
     """Why the line is held and what to do, where its account had it before its files came."""
-    if begins is None or line.posted_date > begins.day or not line.amount:
+    if line.posted_date > begins.day or not line.amount:
         return None
     if begins.is_moved_in:
         return (

@@ -22,7 +22,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from datetime import date
 from decimal import Decimal
-from functools import lru_cache
 from itertools import islice
 from typing import Final
 
@@ -127,7 +126,6 @@ class Outcome(Struct, frozen=True):
         return f"{self.reason}." if re.search(_COUNTS, self.reason) else self.reason
 
 
-@lru_cache(maxsize=2048)
 def normalise_description(description: str) -> str:
     """The description as it counts for identity: compatibility forms, upper case, single spaces."""
     text = description if description.isascii() else unicodedata.normalize("NFKC", description)
