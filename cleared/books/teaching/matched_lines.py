@@ -28,7 +28,7 @@ class WaitingEntry(Struct, frozen=True):
     line."""
 
 
-class MatchedLine(Struct, frozen=True):
+class FittingLine(Struct, frozen=True):
     """A past bank line that a row fits, and the accounts it is booked to now."""
 
     day: date
@@ -70,7 +70,7 @@ def row_accounts(row: VendorRow) -> set[int]:
 
 def find_matched_lines(
     books: Books, bank: BankBook, bank_accounts: Mapping[str, int], row: VendorRow
-) -> list[MatchedLine]:
+) -> list[FittingLine]:
     """All past lines that the row fits, oldest first. ``bank_accounts``: bank account → its account in the books."""
     lines = []
     own = set(bank_accounts.values())
@@ -94,7 +94,7 @@ def find_matched_lines(
                         right = taught if is_whole or not row.limits.split else ()
                         waiting.append(WaitingEntry(entry.entry_id, tuple(found.items()), right))
                 lines.append(
-                    MatchedLine(
+                    FittingLine(
                         line.posted_date, line.amount, line.description, tuple(parts.items()), taught, tuple(waiting)
                     )
                 )
@@ -109,7 +109,7 @@ def _parts_of(entry: Entry, corrections: Sequence[Entry], bank_accounts: set[int
     return {account: amount for account, amount in totals.items() if amount and account not in bank_accounts}
 
 
-def describe_matches(lines: Sequence[MatchedLine]) -> str:
+def describe_matches(lines: Sequence[FittingLine]) -> str:
     """``It would have booked 11 past lines, all as they are booked.`` Empty where none is booked, and all fit."""
     booked = [line for line in lines if line.parts and not line.waiting and line.taught]
     said = []
@@ -122,7 +122,7 @@ def describe_matches(lines: Sequence[MatchedLine]) -> str:
     return " ".join(said)
 
 
-def list_matches(lines: Sequence[MatchedLine], limit: int = 20) -> list[str]:
+def list_matches(lines: Sequence[FittingLine], limit: int = 20) -> list[str]:
     """The lines as a person reads them: first those that the row would have booked otherwise, then the newest."""
     otherwise = [line for line in lines if line.is_otherwise]
     rest = [line for line in lines if not line.is_otherwise]
@@ -134,6 +134,6 @@ def list_matches(lines: Sequence[MatchedLine], limit: int = 20) -> list[str]:
     return shown + ([f"… {hidden} older"] if hidden > 0 else []) + [_line_text(line) for line in shown_rest]
 
 
-def _line_text(line: MatchedLine) -> str:
+def _line_text(line: FittingLine) -> str:
     fits = "" if line.taught else "  (the parts do not fit)"
     return f"{line.day}  {money.format_amount(line.amount)}  {line.accounts}  {line.description}{fits}"

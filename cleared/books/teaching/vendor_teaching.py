@@ -14,7 +14,7 @@ from cleared.base.terminal import count_noun
 from cleared.books.ledger.bank_lines import normalise_description
 from cleared.books.ledger.staged_journal import Books
 from cleared.books.staged_books import ledger_accounts, open_books
-from cleared.books.teaching.matched_lines import MatchedLine, find_matched_lines, row_accounts
+from cleared.books.teaching.matched_lines import FittingLine, find_matched_lines, row_accounts
 from cleared.books.teaching.row_limits import NO_LIMITS, RowLimits
 from cleared.books.teaching.table_scripts import TableScript, find_table_script
 from cleared.books.teaching.vendor_table import (
@@ -43,7 +43,7 @@ class Lesson(Struct, frozen=True):
     row: VendorRow
     agent: str
     proposal: Proposal
-    lines: tuple[MatchedLine, ...]
+    lines: tuple[FittingLine, ...]
     """All past bank lines that it fits, oldest first."""
     difference: str
     """What the change would have done on the user's own history, in one line."""
@@ -136,7 +136,7 @@ def _propose(
     text: str,
     message: str,
     change: _Change,
-    lines: tuple[MatchedLine, ...],
+    lines: tuple[FittingLine, ...],
     committed: bytes | None,
 ) -> Lesson:
     proposal, _ = propose_changes(host, [script.path], texts={script.path: text.encode("utf-8")}, message=message)
