@@ -70,7 +70,7 @@ def clock_from(instant: str | None) -> Clock:
 
 def format_iso(instant: datetime) -> str:
     """``2025-02-01T06:00:00Z``: UTC, whole seconds, ISO 8601 (the one form in which times are stored)."""
-    return instant.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    return instant.astimezone(UTC).isoformat(timespec="seconds").removesuffix("+00:00") + "Z"
 
 
 def find_day(instant: datetime, zone: str) -> date:
