@@ -8,6 +8,8 @@ from collections.abc import Mapping
 from difflib import get_close_matches
 from typing import Any, Final
 
+from cleared.base.json_values import refuse_unstorable
+
 MAX_ARGUMENT_BYTES: Final = 8 << 20
 """Of all arguments of a call, as JSON."""
 _TYPES: Final[Mapping[str, tuple[type, ...]]] = {
@@ -83,8 +85,11 @@ def _check_value(name: str, value: object, rules: Mapping[str, Any]) -> None:
     kinds = _allowed_types(rules)
     if kinds and not any(_is_of_type(value, kind) for kind in kinds):
         raise ValueError(f"{name} must be of type {' or '.join(kinds)}, not {_type_name(value)}")
-    if not kinds and not _is_json(value):
-        raise ValueError(f"{name} must be JSON with valid Unicode text")
+    if not kinds:
+        try:
+            refuse_unstorable(value)  # parsers take NaN and halves of characters, which nothing can keep
+        except ValueError as error:
+            raise ValueError(f"{name} cannot be taken: {error}") from None
     if "enum" in rules and value not in rules["enum"]:
         raise ValueError(f"{name} must be one of {', '.join(str(v) for v in rules['enum'] if v is not None)}")
     if isinstance(value, int | float) and not isinstance(value, bool):
@@ -121,12 +126,3 @@ def _is_of_type(value: object, kind: str) -> bool:
 
 def _type_name(value: object) -> str:
     return next((kind for kind in _TYPES if _is_of_type(value, kind)), type(value).__name__)
-
-
-def _is_json(value: object) -> bool:
-    """Parsers take NaN and halves of characters, which nothing can keep."""
-    try:
-        json.dumps(value, ensure_ascii=False, allow_nan=False).encode("utf-8")
-    except (TypeError, ValueError, RecursionError):
-        return False
-    return True

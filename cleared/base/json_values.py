@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from datetime import date
 from decimal import Decimal, InvalidOperation
 from typing import Any, Final
@@ -10,6 +11,9 @@ from typing import Any, Final
 from cleared.base import money
 
 MAX_NESTING: Final = 100
+MAX_PAYLOAD_NESTING: Final = 90
+"""Of what an event brings: a card holds it some levels deeper, and a line of the queue has ``MAX_NESTING``."""
+_NUL: Final = re.compile(r"(?<!\\)(?:\\\\)*\\u0000")
 _PLAIN: Final = frozenset({str, int, float, bool, type(None)})
 
 
@@ -69,6 +73,22 @@ def is_nested_deeply(value: Any, text: bytes, most: int = MAX_NESTING) -> bool:
         inner = (each.values() if isinstance(each, dict) else each for each in level)
         level = [value for values in inner for value in values if isinstance(value, dict | list)]
     return level != []
+
+
+def refuse_unstorable(value: Any) -> None:
+    """Raises ``ValueError`` for what is no payload of an event: no JSON, half a character, NUL, which no file takes, or
+    what is nested too deeply for the card of a run that fails."""
+    try:
+        text = json.dumps(value, ensure_ascii=False, allow_nan=False)
+        data = text.encode()
+    except UnicodeEncodeError:
+        raise ValueError("a text holds half a character (a lone surrogate)") from None
+    except (TypeError, ValueError, RecursionError):
+        raise ValueError("it cannot be written as JSON") from None
+    if _NUL.search(text):
+        raise ValueError("a text holds the character NUL")
+    if is_nested_deeply(value, data, MAX_PAYLOAD_NESTING):
+        raise ValueError(f"nested deeper than {MAX_PAYLOAD_NESTING}")
 
 
 def require_text(value: Any) -> str:

@@ -123,6 +123,25 @@ def test_what_is_signed_but_no_call_is_refused(ws: Workspace, program: Program) 
     assert webhook_calls.count_waiting_calls(ws.root) == 1
 
 
+def test_a_call_that_is_nested_deeply_stops_no_work(ws: Workspace, program: Program, up: Up) -> None:
+    """The card of a failed run holds the call: it would be more than a line of the queue may have."""
+    deep, deepest = (b"[" * levels + b"]" * levels for levels in (91, 90))
+    refusal = program.send("POST", "/hooks/orders", deep, **sign(program.secret, deep, "a"))
+    assert refusal.status == 400 and "nested deeper than 90" in refusal.text, refusal
+    up.start()
+    status, answer = program.hook("b", json.loads(deepest), query="?wait=30")
+    assert status == 200 and answer["run"]["status"] == "failed", answer
+    up.stop()
+    ws.ok("check")
+    assert [card["agent"] for card in ws.cards()] == ["orders"]
+
+
+def test_a_call_with_what_is_no_number_is_told_why(program: Program) -> None:
+    for number, cause in ((b"NaN", "NaN is not JSON"), (b"[1e999]", "1e999 is too large")):
+        page = program.send("POST", "/hooks/orders", number, **sign(program.secret, number, "a"))
+        assert page.status == 400 and cause in page.text, page
+
+
 def test_a_sender_that_is_too_fast_is_told_to_wait(ws: Workspace, program: Program) -> None:
     ws.config("webhooks.rate=3")
     statuses = [program.hook(f"m{n}")[0] for n in range(5)]

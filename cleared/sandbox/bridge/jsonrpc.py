@@ -8,13 +8,12 @@ from __future__ import annotations
 
 import json
 import math
-import re
 from collections.abc import Callable, Mapping
 from typing import Any, BinaryIO, Final
 
 from msgspec import Struct
 
-from cleared.base.json_values import is_nested_deeply
+from cleared.base.json_values import is_nested_deeply, refuse_unstorable
 
 PARSE_ERROR: Final = -32700
 INVALID_REQUEST: Final = -32600
@@ -36,6 +35,8 @@ MAX_LINE: Final = 128 << 20
 """Bytes. 200,000 bank rows, which is what an import may have, fit in one line."""
 MAX_DEPTH: Final = 200
 MAX_BATCH: Final = 10_000
+MAX_ID: Final = 10_000
+"""Characters of an id. Each reply repeats it: one that fills a line would fit into no reply."""
 
 Id = str | int | float | None
 Frame = dict[str, Any]
@@ -92,19 +93,16 @@ def read_line(stream: BinaryIO) -> bytes | None:
             return line
 
 
-_NUL: Final = re.compile(r"(?<!\\)(?:\\\\)*\\u0000")
-
-
 def parse_value(data: bytes) -> Any:
     """A JSON value, within bounds of depth and of numbers. Raises ``ValueError``."""
     try:
         text = data.strip(b" \t\n\r").decode("utf-8")
         value, end = _DECODER.raw_decode(text)  # ``decode`` looks for white space with two searches
-    except RecursionError as error:
-        raise ValueError(str(error)) from None
+    except RecursionError:
+        raise ValueError(f"nested deeper than {MAX_DEPTH}") from None
     except UnicodeDecodeError as error:
         raise ValueError(f"it is not UTF-8 (byte {error.start})") from None
-    except json.JSONDecodeError:
+    except (json.JSONDecodeError, _NoNumber):
         raise
     except ValueError:  # Python's own words are about its settings
         raise ValueError("a number has too many digits") from None
@@ -116,16 +114,9 @@ def parse_value(data: bytes) -> Any:
 
 
 def parse_payload(data: bytes) -> Any:
-    """As ``parse_value``, for what is stored: refuses half a character (``"\\ud800"``) and NUL, which no file takes,
-    too."""
+    """As ``parse_value``, for what is stored, see ``refuse_unstorable``."""
     value = parse_value(data)
-    text = json.dumps(value, ensure_ascii=False)
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        raise ValueError("a text holds half a character (a lone surrogate)") from None
-    if _NUL.search(text):
-        raise ValueError("a text holds the character NUL")
+    refuse_unstorable(value)
     return value
 
 
@@ -148,6 +139,8 @@ def _parse_message(value: Any) -> Message:
     identity = value.get("id")
     if isinstance(identity, bool) or not isinstance(identity, str | int | float | None):
         return Invalid(RpcError(INVALID_REQUEST, data="an id is a string, a number or null"))
+    if isinstance(identity, str) and len(identity) > MAX_ID:
+        return Invalid(RpcError(INVALID_REQUEST, data=f"an id has {MAX_ID:,} characters at most"))
     if "method" not in value and "id" in value:
         error = value.get("error")
         if isinstance(error, dict):
@@ -236,14 +229,18 @@ def _answer_message(message: Message, handle: Callable[[Request], Any]) -> bytes
     return None if message.notification else encode_reply(frame)
 
 
+class _NoNumber(ValueError):
+    """What stands for a number is none that can be taken."""
+
+
 def _refuse_constant(text: str) -> float:
-    raise ValueError(f"{text} is not JSON")
+    raise _NoNumber(f"{text} is not JSON")
 
 
 def _parse_float(text: str) -> float:
     number = float(text)
     if math.isinf(number):
-        raise ValueError(f"{text[:40]} is too large")
+        raise _NoNumber(f"{text[:40]} is too large")
     return number
 
 

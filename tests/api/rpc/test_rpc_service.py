@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from harness import CLOCK, Workspace
+from harness import CLOCK, Workspace, refused, unchanged
 from patience import PATIENCE
 from peers import Peer, peer, request
 
@@ -239,6 +239,22 @@ def test_agent_run_takes_what_the_command_takes(ws: Workspace) -> None:
     by_command = ws("agent", "run", "fails", "--again", card, "--json")
     assert ran["status"] == "failed" and ran["error"] == by_command.json["error"]
     assert ws("agent", "run", "fails", "--again", card, "--data", "1").code == 2
+
+
+def test_a_payload_that_is_nested_deeply_stops_no_work(ws: Workspace) -> None:
+    """The card of a failed run holds the payload: it would be more than a line of the queue may have."""
+    ws.agent("fails", 'accounts_get(ctx_event()["payload"])')
+    service = RequestHandler(open_workspace(ws.root, clock=clock_from(CLOCK)))
+    deep, deepest = ("[" * levels + "]" * levels for levels in (91, 90))
+    with unchanged(ws):
+        said = refusal(service, "agent.run", {"name": "fails", "data": json.loads(deep)})
+        assert said.code == -32602 and "data cannot be taken: nested deeper than 90" in said.data["message"]
+        nul = refusal(service, "agent.run", {"name": "fails", "data": "a\0b"})
+        assert nul.code == -32602 and "the character NUL" in nul.data["message"]
+        refused(ws("agent", "run", "fails", "--data", deep), 2, "nested deeper than 90")
+    assert ask(service, "agent.run", {"name": "fails", "data": json.loads(deepest)})["status"] == "failed"
+    ws.ok("check")
+    assert [card["agent"] for card in ws.cards()] == ["fails"]
 
 
 def test_every_request_sees_the_books_of_that_moment(ws: Workspace) -> None:

@@ -175,6 +175,28 @@ def test_a9_what_is_no_json_is_a_parse_error(line: str | bytes) -> None:
 
 
 @pytest.mark.parametrize(
+    ("line", "cause"),
+    [
+        ("NaN", "NaN is not JSON"),
+        ("[-1e999]", "-1e999 is too large"),
+        ("1" * 5_000, "a number has too many digits"),
+        ("[" * 100_000, "nested deeper than 200"),
+    ],
+)
+def test_a_parse_error_names_its_cause(line: str, cause: str) -> None:
+    assert said(line)["error"]["data"] == cause
+
+
+@pytest.mark.parametrize("letter", ["x", "é"])
+def test_an_id_that_would_fit_into_no_reply_is_refused(letter: str) -> None:
+    def ask_with(length: int) -> Any:
+        return said(json.dumps({"jsonrpc": "2.0", "method": "nothing", "id": letter * length}, ensure_ascii=False))
+
+    assert ask_with(10_000) == {"jsonrpc": "2.0", "result": None, "id": letter * 10_000}
+    assert bare(ask_with(10_001)) == INVALID
+
+
+@pytest.mark.parametrize(
     "line",
     [
         '{"method":"echo","id":1}',
