@@ -57,6 +57,7 @@ class MeteredModel(WrapperModel):
         super().__init__(wrapped)
         for category in _OF_NO_USE:
             warnings.simplefilter("ignore", category)
+        warnings.filterwarnings("ignore", "Pydantic serializer warnings", UserWarning)  # of wrong counts
         self.spending = spending
         self._misread: tuple[type[Exception], ...] = _MISREAD if is_remote else ()
 
@@ -149,8 +150,8 @@ def estimate_tokens(messages: Iterable[ModelMessage], parameters: ModelRequestPa
     """About how many tokens will be sent, quickly: what the last answer counted, and what came after it."""
     total = _TOKENS_PER_TOOL * len(parameters.function_tools)
     for message in reversed(list(messages)):
-        if isinstance(message, ModelResponse) and message.usage.input_tokens > 0:
-            return total + message.usage.input_tokens + message.usage.output_tokens
+        if isinstance(message, ModelResponse) and (counted := count_tokens(message.usage)).input_tokens:
+            return total + counted.input_tokens + counted.output_tokens
         total += _count_text(message.parts) + len(getattr(message, "instructions", None) or "") // _CHARS_PER_TOKEN
     return total
 

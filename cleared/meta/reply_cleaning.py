@@ -7,7 +7,11 @@ import json
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 
+from msgspec.structs import asdict
+
+from cleared.base.json_values import refuse_unstorable
 from cleared.base.short_text import clip_middle
+from cleared.llm.prices import count_tokens
 
 if TYPE_CHECKING:
     from pydantic_ai.messages import ModelResponse
@@ -21,17 +25,20 @@ TOO_LONG: Final = "arguments_left_out"
 """The one argument of a call whose arguments were too long to keep."""
 NOT_JSON: Final = "arguments_not_json"
 """The one argument of a call whose arguments were no JSON object."""
+NOT_KEPT: Final = "arguments_not_kept"
+"""The one argument of a call whose arguments no record takes: why."""
 
 
 def clean_reply(reply: ModelResponse, choose_id: Callable[[str], str]) -> ModelResponse:
     """The reply without what no later request could carry: arguments that are no JSON object (providers refuse a
-    history with them), texts without end, ids that stand twice."""
+    history with them), texts without end, ids that stand twice, counts that cannot be."""
     from pydantic_ai.messages import TextPart
+    from pydantic_ai.usage import RequestUsage
 
     parts = [cleaned for part in reply.parts if (cleaned := _clean_part(part, choose_id)) is not None]
     if not any(part.part_kind in ("text", "tool-call") for part in parts):
         parts.append(TextPart(EMPTY_TEXT))
-    return dataclasses.replace(reply, parts=parts)
+    return dataclasses.replace(reply, parts=parts, usage=RequestUsage(**asdict(count_tokens(reply.usage))))
 
 
 def drop_calls(reply: ModelResponse) -> ModelResponse:
@@ -70,7 +77,13 @@ def _read_arguments(arguments: Any) -> dict[str, Any]:
         values = json.loads(text) if isinstance(arguments, str) else arguments
     except (ValueError, RecursionError):
         values = None
-    return values if isinstance(values, dict) else {NOT_JSON: _clip_text(text[:2_000])}
+    if not isinstance(values, dict):
+        return {NOT_JSON: _clip_text(text[:2_000])}
+    try:
+        refuse_unstorable(values)  # parsers take NaN, halves of characters and any depth
+    except ValueError as error:
+        return {NOT_KEPT: str(error)}
+    return values
 
 
 def _clip_text(text: str) -> str:

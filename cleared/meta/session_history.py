@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Final
 from msgspec import Struct, field
 from msgspec.structs import asdict
 
+from cleared.llm.prices import count_tokens
 from cleared.meta.context_window import Item, Purpose, compact_items, make_item, prune_results
 from cleared.meta.session_store import SessionStore
 
@@ -276,6 +277,5 @@ def digest_call(name: str, arguments: object, answer: str, draft: str) -> str:
 
 
 def _read_usage(usage: Any) -> dict[str, int]:
-    """The counts of a reply; whatever a provider says, they are whole numbers that are not negative."""
-    counts = {name: getattr(usage, name, 0) for name in _COUNTED}
-    return {name: max(0, count) if isinstance(count, int) else 0 for name, count in counts.items()}
+    """The counts of a reply, within what can be."""
+    return asdict(count_tokens(usage))

@@ -9,7 +9,7 @@ from typing import Any, Final, Protocol
 from cleared.meta.call_words import describe_call
 from cleared.meta.completion_check import describe_evidence
 from cleared.meta.model_requests import RequestCancelled
-from cleared.meta.reply_cleaning import NOT_JSON, TOO_LONG
+from cleared.meta.reply_cleaning import NOT_JSON, NOT_KEPT, TOO_LONG
 from cleared.meta.session_events import EventJournal, clip_for_event
 from cleared.meta.session_history import PendingCall, SessionHistory, digest_call
 from cleared.meta.tools.tool import Evidence, Tool
@@ -157,4 +157,6 @@ def _find_argument_problem(arguments: dict[str, Any]) -> str | None:
         )
     if set(arguments) == {TOO_LONG}:
         return f"[invalid call] The arguments are too long: {arguments[TOO_LONG]}. Nothing was done."
+    if set(arguments) == {NOT_KEPT}:
+        return f"[invalid call] The arguments cannot be taken: {arguments[NOT_KEPT]}. Nothing was done."
     return None

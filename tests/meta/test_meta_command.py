@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
 import pytest
 from fake_provider import Call, FakeProvider, Reply
@@ -71,6 +72,46 @@ def test_a_question_gets_an_answer_and_no_card(posted: Workspace, provider: Fake
         done = posted("meta", "why is March so low?")
     assert done.code == 0, done
     assert "Income is low: one invoice." in done.out and "VERDICT" not in done.out and posted.cards() is not None
+
+
+@pytest.mark.parametrize("protocol", ["anthropic", "openai"])
+@pytest.mark.parametrize("count", [10**400, 10**30, 1.5, -5], ids=["huge", "large", "a fraction", "below nothing"])
+def test_a_provider_may_count_what_it_likes(
+    posted: Workspace, provider: FakeProvider, protocol: str, count: float
+) -> None:
+    """What cannot be is taken for what can: the session goes on, or its budget ends it."""
+    use_provider(posted, provider, protocol)
+    look = Call("query", {"what": "journal.balance"})
+    told: Any = {"input_tokens": count, "output_tokens": count}
+    provider.script(Reply(calls=(look,), **told), Reply("Income is low: one invoice.", **told), ANSWERED)
+    with unchanged(posted):
+        done = posted("meta", "why is March so low?")
+    assert done.code in (0, 1) and "Traceback" not in done.err, done
+    assert "Income is low: one invoice." in done.out or "budget" in done.out + done.err, done
+    posted.ok("llm", "usage")
+
+
+@pytest.mark.parametrize("protocol", ["anthropic", "openai"])
+@pytest.mark.parametrize(
+    ("arguments", "cause"),
+    [
+        ('{"what": "\\ud800"}', "half a character"),
+        ('{"\\ud800": 1}', "half a character"),
+        ('{"what": NaN}', "cannot be written as JSON"),
+        ('{"what": 1e999}', "cannot be written as JSON"),
+        ('{"what": ' + "[" * 600 + "]" * 600 + "}", "nested deeper than 90"),
+    ],
+    ids=["half a character", "half in a name", "NaN", "infinite", "deep"],
+)
+def test_a_call_that_no_record_takes_is_told_the_model_and_the_session_goes_on(
+    posted: Workspace, provider: FakeProvider, protocol: str, arguments: str, cause: str
+) -> None:
+    use_provider(posted, provider, protocol)
+    provider.script(Reply(calls=(Call("query", arguments),)), Reply("Income is low: one invoice."), ANSWERED)
+    with unchanged(posted):
+        done = posted("meta", "why is March so low?")
+    assert done.code == 0 and "Income is low: one invoice." in done.out, done
+    assert "The arguments cannot be taken: " in provider.requests[1].text and cause in provider.requests[1].text
 
 
 @pytest.mark.parametrize(
