@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import functools
+import json
 import sys
 import threading
 from collections.abc import AsyncIterator
@@ -16,7 +17,7 @@ from mcp.server.lowlevel import Server
 from mcp.server.stdio import stdio_server
 
 from cleared.sandbox.bridge import stdio
-from cleared.sandbox.bridge.jsonrpc import PARSE_ERROR, RpcError, encode_frame, error_frame
+from cleared.sandbox.bridge.jsonrpc import INVALID_REQUEST, PARSE_ERROR, RpcError, encode_frame, error_frame
 
 MAX_MESSAGE_BYTES: Final = 4 * 1024 * 1024
 """Of a message from a client, on any transport."""
@@ -81,9 +82,12 @@ class _LineReader:
 
 def _find_problem(line: bytes) -> RpcError | None:
     try:
-        types.jsonrpc_message_adapter.validate_json(line, by_name=False)
+        message = types.jsonrpc_message_adapter.validate_json(line, by_name=False)
     except ValueError:
         return RpcError(PARSE_ERROR, data="the line is not a JSON-RPC 2.0 message")
+    if isinstance(message, types.JSONRPCNotification) and b'"id"' in line and "id" in json.loads(line):
+        # For the SDK an id of another type is none, so that nobody would ever answer.
+        return RpcError(INVALID_REQUEST, data="an id is a text or a whole number")
     return None
 
 

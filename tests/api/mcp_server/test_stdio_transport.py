@@ -100,6 +100,10 @@ def test_stdout_is_the_protocol_and_nothing_else(posted: Workspace) -> None:
         client.send(line)
         reply = client.reply()
         assert reply["id"] is None and reply["error"]["code"] == -32700
+    for identity in (b"null", b"1.5", b"true", b"[1]", b"1e999"):
+        client.send(b'{"jsonrpc": "2.0", "method": "tools/list", "id": ' + identity + b"}")
+        reply = client.reply()
+        assert reply["id"] is None and "an id is a text or a whole number" in reply["error"]["data"], identity
     client.send(b"x" * (MAX_MESSAGE_BYTES * 5 // 2))
     assert f"more than {MAX_MESSAGE_BYTES} bytes" in client.reply()["error"]["data"]
     client.send(b"")
