@@ -29,9 +29,8 @@ def add_to_chart(page: PageRequest) -> Response:
 
     def add() -> str:
         name, kind = form.get("name").strip(), form.get("type")
-        number = (
-            read_account(page, "number") if form.get("number").strip() else find_next_number(read_accounts(host), kind)
-        )
+        is_numbered = form.get("number").strip()
+        number = read_account(page, "number") if is_numbered else _choose_number(read_accounts(host), name, kind)
         parent = read_account(page, "parent") if form.get("parent") else None
         tax_line, description = form.get("tax_line"), form.get("description")
         add_account(host, number, name, kind, parent=parent, tax_line=tax_line, description=description)
@@ -40,6 +39,17 @@ def add_to_chart(page: PageRequest) -> Response:
     card = form.get("card")  # what asked for an account that was not there
     back = f"/queue?card={quote(card)}" if card else "/books/accounts"
     return answer_form(page, add, show_chart, what=f"Add the account {form.get('name').strip()[:60]}", back=back)
+
+
+def _choose_number(accounts: Sequence[Mapping[str, Any]], name: str, kind: str) -> int:
+    """A number for a form that names none. Raises ``UsageError`` where it was sent twice, as by a double click."""
+    for each in accounts:
+        if (each["account_name"], each["account_type"]) == (name, kind) and each["status"] == "open":
+            raise UsageError(
+                f"{quote_name(name)} is account {each['account_id']} already",
+                remedy="To have another one of that name, fill in its number.",
+            )
+    return find_next_number(accounts, kind)
 
 
 def find_next_number(accounts: Sequence[Mapping[str, Any]], kind: str) -> int:

@@ -11,6 +11,7 @@ from typing import Any, Final
 from starlette.responses import Response
 
 from cleared.base.errors import BusyError, ClearedError, UsageError
+from cleared.base.short_text import parse_count
 from cleared.changes.host import Host
 from cleared.gate.proposals.shown_proposal import read_shown_proposal
 from cleared.llm.model_check import check_model
@@ -111,8 +112,9 @@ def _render(
 def take_request(page: PageRequest) -> Response:
     """A request, a further message of a session, going on with one, or ending what the model does."""
     chat, session, way, text = page.site.chat, page.form.get("session"), page.form.get("way"), page.form.get("text")
-    question = page.form.get("question")
-    if way not in ("send", "resume", "cancel") or (question and not question.isdecimal()):
+    number = page.form.get("question")
+    question = parse_count(number) if number else None
+    if way not in ("send", "resume", "cancel") or (number and question is None):
         raise UsageError("the form does not say what to do", remedy="Load the page again.")
     if session:
         session_store.open_session(page.site.open_host().layout.state_dir, session)
@@ -125,7 +127,7 @@ def take_request(page: PageRequest) -> Response:
     if way == "resume" and not session:
         raise UsageError("the form does not say which session goes on", remedy="Load the page again.")
     try:
-        turn = chat.begin(session, text if way == "send" else None, int(question) if question else None)
+        turn = chat.begin(session, text if way == "send" else None, question)
     except (BusyError, UsageError) as error:
         if not text:
             return page.go_to(address, str(error), ok=False)

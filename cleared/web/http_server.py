@@ -39,7 +39,8 @@ class HttpServer:
 
     def serve(self, app: Any, listener: Listener, on_ready: Callable[[], None], tls: TlsFiles | None = None) -> None:
         """Serve until ``end`` is called; ``on_ready`` is called once it answers."""
-        logging.getLogger("uvicorn").setLevel(logging.ERROR)
+        for name in ("uvicorn", "python_multipart"):  # they warn of what clients send, who are answered
+            logging.getLogger(name).setLevel(logging.ERROR)
         config = uvicorn.Config(
             app,
             http=_make_protocol(lambda: self.is_ending),

@@ -151,7 +151,7 @@ def _keep_receipts(host: Host, paths: Sequence[Path]) -> tuple[list[str], list[S
         return digests, lines
     done = file_inbox(host, by=PAGE_ACTOR)
     lines += [Said(f"{quote_name(name)} was not kept: {why}", ok=False) for name, why in done.refused]
-    filed = [each.receipt.sha256 for each in done.filed if each.receipt.sha256 in digests]
+    filed = {each.receipt.sha256 for each in done.filed if each.receipt.sha256 in digests}
     if filed:
         lines.append(Said(f"{count_noun(len(filed), 'receipt')} kept"))
     return [each for each in dict.fromkeys(digests) if each in {*kept, *filed}], lines

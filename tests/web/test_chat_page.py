@@ -45,6 +45,14 @@ def ask(server: Server, text: str, session: str = "") -> str:
     return answer.headers["location"]
 
 
+@pytest.mark.parametrize("number", ["9" * 5_000, "٣", "-1", "x"])
+def test_a_question_that_is_no_number_is_refused(server: Server, number: str) -> None:
+    token = server.get("/chat").fields("token")[0]
+    fields = [("token", token), ("text", "every day"), ("way", "send"), ("question", number)]
+    answer = server.send("POST", "/chat", fields)
+    assert answer.status == 404 and "the form does not say what to do" in answer.text, answer
+
+
 def test_h16_a_request_on_the_page_ends_as_a_card(server: Server, ws: Workspace, provider: FakeProvider) -> None:
     """Row H16: a request typed there ends as a card; a question back is answered in the same session."""
     markup = "<img src=x onerror=alert(1)>\x1b[31m\u202e"

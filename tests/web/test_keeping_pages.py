@@ -261,6 +261,23 @@ def test_the_chart_of_accounts_is_kept(posted: Workspace) -> None:
     posted.in_order()
 
 
+def test_an_account_that_is_sent_twice_is_added_once(posted: Workspace) -> None:
+    """As by a double click: the form names no number, so that none is taken."""
+    typed = (("name", " Coworking "), ("type", "expense"), ("number", ""))
+    with inner_server(posted.root) as server:
+        page = signed_in(server).get("/books/accounts")
+        done = send(server, page, "/books/accounts", *typed)
+        [number] = re.findall(r"Coworking is account (\d+) now", done.text)
+        again = send(server, page, "/books/accounts", *typed)
+        assert again.status == 409 and f"Coworking is account {number} already" in again.text, again.text
+        another = send(server, page, "/books/accounts", *typed[:2], ("number", "5998"))
+        assert "Coworking is account 5998 now" in another.text
+        for each in (number, "5998"):
+            send(server, server.get(f"/books/accounts/{each}"), f"/books/accounts/{each}", ("choice", "close"))
+        assert re.search(r"Coworking is account \d+ now", send(server, page, "/books/accounts", *typed).text)
+    posted.in_order()
+
+
 def test_an_account_that_a_card_needs_is_made_and_the_card_comes_again(posted: Workspace) -> None:
     """Its name was typed, its number is the next one that is free; a card that is not there leads nowhere else."""
     [card, other] = [each["id"] for each in posted.cards()]
@@ -274,8 +291,8 @@ def test_an_account_that_a_card_needs_is_made_and_the_card_comes_again(posted: W
         typed = (("name", "Coworking"), ("type", "expense"), ("number", ""))
         page = send(server, page, "/books/accounts", ("card", other), *typed)
         assert "Coworking is account 5910 now" in page.text and f'data-card="{other}"' in page.body
-        again = send(server, page, "/books/accounts", *typed)
-        assert "Coworking is account 5920 now" in again.text
+        again = send(server, page, "/books/accounts", ("name", "Desks"), *typed[1:])
+        assert "Desks is account 5920 now" in again.text
     posted.in_order()
 
 

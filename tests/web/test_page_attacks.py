@@ -12,7 +12,8 @@ from urllib.parse import quote
 import pytest
 from harness import Workspace, chase, copy_books
 from hostile_books import post_texts
-from web_client import OUTSIDE, Server, inner_server
+from patience import PATIENCE
+from web_client import OUTSIDE, Server, inner_server, page_server
 
 pytestmark = pytest.mark.slow
 
@@ -196,3 +197,14 @@ def test_what_is_no_form_is_refused_in_words(server: Server, is_signed_in: bool)
             page = server.send("POST", path, body=body, headers={"Content-Type": kind, **cookie})
             assert page.status == (404 if is_signed_in else 400), (path, kind, page.status)
             assert "the form cannot be read" in page.text
+
+
+def test_what_a_client_sends_is_not_said_on_the_terminal(posted: Workspace) -> None:
+    """Whoever reaches the port could fill its log: the library that reads forms warns of each one that is none."""
+    with page_server(posted) as server:
+        kind = {"Content-Type": "multipart/form-data; boundary=B", "Cookie": None}
+        for form in (b"--B--x", b'--B\r\nX"y: z\r\n\r\nx\r\n--B--\r\n'):
+            assert server.send("POST", "/login", body=form, headers=kind).status in (400, 403)
+        server.process.terminate()
+        said = server.process.communicate(timeout=PATIENCE)[1].decode()
+    assert all("cleared" in line or "link" in line for line in said.splitlines()), said

@@ -51,6 +51,14 @@ def test_a_picture_is_kept_at_once_and_linked_with_a_tap(posted: Workspace) -> N
     posted.in_order()
 
 
+def test_a_picture_that_is_handed_in_twice_is_kept_once(posted: Workspace) -> None:
+    with inner_server(posted.root) as server:
+        server.sign_in(server.code)
+        page = server.upload(server.get("/receipts"), {"a.png": make_png(), "b.png": make_png()}, RECEIPT)
+        assert "1 receipt kept" in page.text and f"/receipts/{hashlib.sha256(make_png()).hexdigest()}" in page.body
+    posted.in_order()
+
+
 def test_a_receipt_is_attached_on_the_page_of_an_entry(posted: Workspace) -> None:
     [coffee] = [entry["entry_id"] for entry in posted.entries() if entry["amount"] == "4.50"]
     with inner_server(posted.root) as server:

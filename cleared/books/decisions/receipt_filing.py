@@ -207,7 +207,8 @@ def _file_all(
         if rows:
             files |= stage_rows(context, rows)
         if filed:
-            subject = book_subjects.receipts_kept([each.receipt.name for each in filed], entry_id)
+            names = {each.receipt.sha256: each.receipt.name for each in filed}  # the inbox may have one twice
+            subject = book_subjects.receipts_kept([*names.values()], entry_id)
         else:
             subject = commit_messages.cards_opened([card.title for card in context.cards.added.values()])
         return Decision(subject, files, local_moves=tuple(moves), subject=("receipt add", *sorted(facts)))

@@ -70,6 +70,15 @@ def test_b29_a_receipt_of_the_inbox_is_kept_proposed_and_linked(posted: Workspac
     assert posted("receipt", "add").out == "Nothing lies in receipts/inbox/.\n"
 
 
+def test_a_receipt_that_lies_in_the_inbox_twice_is_told_as_one(posted: Workspace) -> None:
+    for name in ("a.txt", "b.txt"):
+        drop_receipt(posted, name, DEPOT)
+    assert [each["new"] for each in posted.json("receipt", "add")["receipts"]] == [True, False]
+    assert posted.git("log", "-1", "--format=%s").strip() == "confirm: kept a.txt"
+    assert len(posted.json("receipt", "list")["receipts"]) == 1
+    posted.in_order()
+
+
 def test_of_several_payments_that_fit_a_person_says_which(posted: Workspace) -> None:
     posted.drop("two.csv", chase(("02/06/2025", "SHOP A", "-80.00"), ("02/06/2025", "SHOP B", "-80.00")))
     posted.run("ingest")
