@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from cleared.base.errors import UsageError
+from cleared.base.json_values import refuse_unstorable
 from cleared.cards.kinds import FAILED_RUN, QUESTION
 from cleared.changes.committed_cards import read_cards
 from cleared.changes.consumed_events import AlreadyRun
@@ -65,8 +66,14 @@ def run_command(
 
     Where the run shows that a change of the agent turned out badly, that is taken back.
 
-    Raises as ``run_now`` and ``run_again`` do, and ``UsageError`` for options that exclude each other.
+    Raises as ``run_now`` and ``run_again`` do, and ``UsageError`` for options that exclude each other and for a payload
+    that cannot be kept.
     """
+    try:
+        if data is not None:
+            refuse_unstorable(data)
+    except ValueError as error:
+        raise UsageError(f"the payload cannot be taken: {error}") from None
     if again is not None and (dry_run or data is not None):
         raise UsageError("again goes without dry-run and data", remedy="Leave them out, or leave out the card.")
     if again is not None:

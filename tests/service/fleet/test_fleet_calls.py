@@ -141,6 +141,30 @@ def test_a_call_over_which_its_script_fails_is_a_card_with_its_body_and_holds_no
     assert [card["kind"] for card in fleet.ws.cards()].count("failed_run") == 1
 
 
+@pytest.mark.parametrize("body", ["{", "[" * 91 + "]" * 91], ids=["no JSON", "deep"])
+def test_a_body_that_no_server_takes_is_not_run(fleet: FleetOfOne, body: str) -> None:
+    """By whoever writes to the store and the database: a run that fails over it would leave a card nobody can read."""
+    secret = make_called(fleet, POST, '{"amount": "1.00"}')
+    with fleet.serving() as server:
+        assert send(server, secret, "m1", {"amount": "1.00"})[0] == 202
+    (kept,) = list_kept(fleet)
+    forged = json.dumps({**json.loads(kept.read_bytes()), "body": body}).encode()
+    digest = hashlib.sha256(forged).hexdigest()
+    kept.with_name(digest).write_bytes(forged)
+    fleet.query("UPDATE fleet_calls SET digest = %s", digest)
+    fleet.work("one")
+    assert "the call m1 of orders was not run" in fleet.row()["problem"] and not fleet.fetch().cards()
+
+
+def test_a_request_whose_payload_cannot_be_kept_is_refused(fleet: FleetOfOne) -> None:
+    """By whoever writes to the database."""
+    fleet.owner("run", "acme", "monthly_summary", "--wait", "0", "--key", "deep", "--data", "[]")
+    fleet.query("UPDATE fleet_requests SET payload = %s", "[" * 91 + "]" * 91)
+    fleet.work("one")
+    ended = fleet.owner("run", "acme", "monthly_summary", "--key", "deep", "--data", "[]", "--json").json
+    assert ended["status"] == "refused" and "nested deeper than 90" in ended["said"]
+
+
 def test_calls_of_one_ordering_key_are_run_in_the_order_they_came(fleet: FleetOfOne) -> None:
     """A body that cannot be had keeps back those behind it, and no others."""
     secret = make_called(fleet, POST, '{"amount": "1.00"}')
