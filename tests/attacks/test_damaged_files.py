@@ -2,13 +2,23 @@
 
 from __future__ import annotations
 
+import os
+import re
 import subprocess
 from pathlib import Path
 
 import pytest
-from harness import Workspace, refused, take_ok
+from harness import IDENTITY, Workspace, refused, take_ok
+from proposing import propose, threshold
 
 CHART = "accounts/chart-of-accounts.csv"
+APPROVALS = "agents/approvals"
+
+
+def type_remedy(ws: Workspace, remedy: str) -> None:
+    """What a check says of a damaged file, typed as it stands."""
+    typed = remedy.split("Restore it: ", 1)[1].split(", and commit that")[0]
+    subprocess.run(["sh", "-c", typed], cwd=ws.root, check=True, capture_output=True)
 
 
 @pytest.mark.parametrize(
@@ -28,11 +38,74 @@ def test_what_the_refusal_says_brings_it_back(posted: Workspace, path: str, text
     told = posted(*argv)
     refused(told, 4, path, "git checkout HEAD -- ", "where it was committed so, cleared check names the version")
     (remedy,) = (each["remedy"] for each in posted("check", "--json").json["violations"] if each["check"] == "format")
-    typed = remedy.split("Restore it: ", 1)[1].split(", and commit that")[0]
-    subprocess.run(["sh", "-c", typed], cwd=posted.root, check=True, capture_output=True)
+    type_remedy(posted, remedy)
     assert posted.read(path) == before
     posted.git("commit", "-qam", "brought back")
     posted.ok(*argv)
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("config.json", "{}"),
+        ("config.json", '"by": "somebody",'),
+        ("config.json", None),
+        ("workspace", None),
+        ("agents/ingest/*.json", "torn"),
+        ("agents/ingest/*.py", "torn"),
+        ("tests/cases/*.json", "torn"),
+    ],
+)
+def test_a_check_names_an_approval_that_somebody_has_damaged(posted: Workspace, name: str, text: str | None) -> None:
+    """And what it tells one to type brings it back, whatever a run has committed since."""
+    threshold(posted)
+    take_ok(posted, "agent", "approve", propose(posted, "ingest")["id"])
+    posted.ok("test", "add", posted.json("run", "list")[0]["run_id"])
+    (path,) = posted.git("ls-files", f"{APPROVALS}/{name}").split()
+    before = posted.read(path)
+    if text is None:
+        (posted.root / path).unlink()
+    else:
+        posted.put(path, re.sub(r'"by": .*', text, before) if "by" in text else text)
+    posted.git("commit", "-qam", "push")
+    posted("agent", "run", "review_reminder")
+    told = posted("check", "--json")
+    (violation,) = told.json["violations"]
+    assert (told.code, violation["check"], violation["place"]) == (1, "approval", path)
+    type_remedy(posted, violation["remedy"])
+    assert posted.read(path) == before
+    posted.git("commit", "-qam", "brought back")
+    posted.ok("check")
+    posted.ok("agent", "run", "ingest")
+
+
+def test_a_check_says_how_these_are_the_same_books_again(posted: Workspace) -> None:
+    path = f"{APPROVALS}/workspace"
+    before = posted.read(path)
+    posted.put(path, "torn")
+    posted.git("commit", "-qam", "push")
+    (violation,) = posted("check", "--json").json["violations"]
+    assert (violation["check"], violation["place"]) == ("approval", path)
+    typed = violation["remedy"].split("Bring the file back as it was: ")[1].rstrip(".")
+    subprocess.run(["sh", "-c", typed], cwd=posted.root, check=True, capture_output=True, env=os.environ | IDENTITY)
+    assert posted.read(path) == before
+    posted.ok("check")
+
+
+def test_an_older_approval_of_the_settings_is_named(posted: Workspace) -> None:
+    """Nothing runs by it: this machine has seen a newer one."""
+    path = f"{APPROVALS}/config.json"
+    older = posted.read(path)
+    posted.ok("config", "set", "thresholds.auto_confirm", "0.97")
+    take_ok(posted, "config", "approve")
+    newer = posted.read(path)
+    posted.put(path, older)
+    posted.git("commit", "-qam", "push")
+    refused(posted("agent", "run", "ingest"), 3, "older than the last")
+    (violation,) = posted("check", "--json").json["violations"]
+    assert violation["place"] == path and "older than the last" in violation["message"]
+    type_remedy(posted, violation["remedy"])
+    assert posted.read(path) == newer
 
 
 @pytest.mark.parametrize("name", ["imports-2025-02.csv", "receipts.csv", "matches-2025-01.csv"])
@@ -46,8 +119,7 @@ def test_a_check_names_the_version_of_a_damaged_file_of_the_bank(posted: Workspa
         posted.put(path, before + text)
         posted.git("commit", "-qam", "push")
     (remedy,) = {each["remedy"] for each in posted("check", "--json").json["violations"] if each["check"] == "format"}
-    typed = remedy.split("Restore it: ", 1)[1].split(", and commit that")[0]
-    subprocess.run(["sh", "-c", typed], cwd=posted.root, check=True, capture_output=True)
+    type_remedy(posted, remedy)
     assert posted.read(path) == before
     posted.git("commit", "-qam", "brought back")
     assert "[format]" not in posted("check").out
@@ -60,8 +132,7 @@ def test_a_name_that_git_takes_for_a_pattern_brings_back_that_file_alone(posted:
     (posted.root / path).write_text("{\n")
     posted.git("commit", "-qam", "damaged")
     (remedy,) = (each["remedy"] for each in posted("check", "--json").json["violations"] if each["check"] == "format")
-    typed = remedy.split("Restore it: ", 1)[1].split(", and commit that")[0]
-    subprocess.run(["sh", "-c", typed], cwd=posted.root, check=True, capture_output=True)
+    type_remedy(posted, remedy)
     assert posted.git("diff", "--cached", "--name-only").splitlines() == [path]
 
 

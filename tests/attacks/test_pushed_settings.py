@@ -79,7 +79,7 @@ def test_a_damaged_record_does_not_bring_them_into_force(posted: Workspace) -> N
         posted.put(RECORD, damage) if damage else (posted.root / RECORD).unlink()
         posted.git("commit", "-qam", "config")
         assert len(posted.entries()) == 4
-        assert "4 entries" in posted("check").out
+        assert {each["check"] for each in posted("check", "--json").json["violations"]} == {"approval"}
         refused(posted("agent", "run", "ingest"), 3, "so nothing is run or decided", "cleared config approve")
 
 

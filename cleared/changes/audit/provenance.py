@@ -22,6 +22,7 @@ from cleared.changes.attestation_lines import ORIGIN_TRAILERS
 from cleared.changes.audit.attested_state import find_unattested_states
 from cleared.changes.audit.commit_naming import describe_commit, quote_rows
 from cleared.changes.audit.commit_origins import CommitOrigins, judge_history
+from cleared.changes.audit.damaged_approvals import find_damaged_approvals
 from cleared.changes.audit.merge_changes import BROUGHT_BACK, LOST, find_merge_changes
 from cleared.changes.committed_cards import read_cards
 from cleared.changes.consumed_events import find_unattested_cards
@@ -59,6 +60,9 @@ def find_unknown_origins(
         cards = _list_touched_cards(host, before, snapshot) if before is not None else None
         violations += check_settled_cards(host, repo, snapshot, cards)
         violations += find_double_decisions(host, snapshot, cards)
+    approvals = host.layout.approvals_dir
+    if before is None or before.find_entry(approvals) != snapshot.find_entry(approvals):
+        violations += find_damaged_approvals(host, CommittedSource(snapshot))
     audits = [domain.audit(host.layout) for domain in load_domains()]
     return [
         *violations,

@@ -20,6 +20,7 @@ from cleared.base.errors import Place, WorkspaceError, quote_path
 from cleared.base.file_source import FileSource
 from cleared.cards.queue_files import load_cards
 from cleared.changes import attestation
+from cleared.changes.audit.damaged_approvals import find_damaged_approvals
 from cleared.changes.audit.own_commits import can_be_judged_apart, is_carried_on, keeps_approvals
 from cleared.changes.audit.provenance import find_lost_records, find_unknown_origins
 from cleared.changes.audit.right_versions import UNCHANGED, name_right_versions
@@ -61,6 +62,7 @@ def _judge_files(host: Host, source: FileSource) -> list[Violation]:
     """What is wrong with the files of a source, whoever changed them."""
     violations = _ask_domains(host, lambda audit: audit.check_records(source))
     violations += _ask_domains(host, lambda audit: [*audit.find_damage(source)])
+    violations += find_damaged_approvals(host, source)
     try:
         load_cards(source, host.layout.queue_dir)
     except WorkspaceError as error:
