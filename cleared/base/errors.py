@@ -149,13 +149,32 @@ class Interrupted(ClearedError):
     exit_code = ExitCode.INTERRUPTED
 
 
-def restore_remedy(file: str) -> str:
-    """How to bring a damaged file back: from the last commit, or, where somebody committed it so, from an older one."""
-    return f"Restore it: git checkout HEAD -- {quote_path(file)}{RESTORE_OTHERWISE}"
+class RestoreRemedy(str):
+    """How to bring a damaged file back: from the last commit, or, where somebody committed it so, from an older one,
+    which only a check can name, as it judges them. ``also``: what else may be done."""
+
+    file: str
+    also: str
+
+    def __new__(cls, file: str, also: str = "") -> RestoreRemedy:
+        where = "; where it was committed so, cleared check names the version to go back to"
+        remedy = super().__new__(cls, _describe_restoring(f"git checkout HEAD -- {quote_path(file)}{where}", also))
+        remedy.file, remedy.also = file, also
+        return remedy
+
+    def name_version(self, commit: str) -> str:
+        """The same, once it is known which commit has the version that is right; empty: none is known."""
+        path = quote_path(self.file)
+        way = f"git checkout {commit or 'HEAD'} -- {path}"
+        if not commit:
+            way += f". Where it was committed so: git log -- {path} shows which versions there are"
+        elif commit != "HEAD":
+            way += ", and commit that"
+        return _describe_restoring(way, self.also)
 
 
-RESTORE_OTHERWISE: Final = "; where it was committed so, cleared check names the version to go back to"
-"""What ``restore_remedy`` says of a file of which the last commit may have it damaged: only a check has judged that."""
+def _describe_restoring(way: str, also: str) -> str:
+    return f"Restore it: {way}{also and f'. {also}'}"
 
 
 def restore_command(file: str) -> str:

@@ -9,7 +9,7 @@ from heapq import nsmallest
 from typing import Any
 
 from cleared.base import money
-from cleared.base.errors import Place, UsageError, WorkspaceError, restore_remedy
+from cleared.base.errors import Place, RestoreRemedy, UsageError, WorkspaceError
 from cleared.base.safe_files import read_stable
 from cleared.books.index.entry_lookup import EntryLookup
 from cleared.books.index.standing_books import StandingBooks, read_standing_books
@@ -188,7 +188,7 @@ def read_receipt_file(host: Host, name: str) -> tuple[str, bytes]:
     data, _ = read_stable(path, host.config.receipts.max_bytes, shown=receipt.file)
     if hashlib.sha256(data).hexdigest() != receipt.sha256:
         raise WorkspaceError(
-            "the file is not the one that was kept", place=Place(receipt.file), remedy=restore_remedy(receipt.file)
+            "the file is not the one that was kept", place=Place(receipt.file), remedy=RestoreRemedy(receipt.file)
         )
     return receipt.name, data
 

@@ -10,7 +10,7 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
-from cleared.base.errors import Place, WorkspaceError, restore_remedy
+from cleared.base.errors import Place, RestoreRemedy, WorkspaceError
 from cleared.base.json_values import is_nested_deeply
 from cleared.cards.card import Card
 from cleared.cards.kinds import QUESTION
@@ -105,7 +105,7 @@ def read_events(
             if readable_only:
                 continue
             raise WorkspaceError(
-                "a line of the queue is not readable", place=Place(path, number), remedy=restore_remedy(path)
+                "a line of the queue is not readable", place=Place(path, number), remedy=RestoreRemedy(path)
             ) from None
     return events
 

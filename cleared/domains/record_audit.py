@@ -12,7 +12,7 @@ from msgspec import Struct
 
 from cleared.base.csv_text import split_rows
 from cleared.base.effects import Effect
-from cleared.base.errors import CheckFailed, Place
+from cleared.base.errors import CheckFailed, Place, WorkspaceError
 from cleared.base.file_source import FileSource
 from cleared.base.short_text import list_lines
 from cleared.base.terminal import count_noun
@@ -51,6 +51,11 @@ class Violation(Struct, frozen=True):
         where = f"{self.place}: " if self.place and str(self.place) else ""
         record = f"{self.record_id}: " if self.record_id else ""
         return f"{where}{record}{self.message}. {self.remedy}"
+
+
+def describe_error(error: WorkspaceError, check: str = "format") -> Violation:
+    """That a file cannot be read."""
+    return Violation(check, error.message, error.remedy or "Restore the file.", error.place)
 
 
 class RecordsViolated(CheckFailed):

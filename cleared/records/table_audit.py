@@ -7,7 +7,7 @@ from collections.abc import Collection, Mapping, Sequence
 from cleared.base.effects import Effect
 from cleared.base.errors import Place, WorkspaceError
 from cleared.base.file_source import FileSource
-from cleared.domains.record_audit import DefinitionChange, RecordAudit, Violation
+from cleared.domains.record_audit import DefinitionChange, RecordAudit, Violation, describe_error
 from cleared.git import Snapshot
 from cleared.records.table_names import FOLDER, schema_path, table_of, table_path
 
@@ -41,7 +41,7 @@ class TableAudit(RecordAudit):
                 try:
                     table = Table(name, parse_schema(source.read(path) or b"", path))
                 except WorkspaceError as error:
-                    found.append(Violation("schema", error.message, error.remedy or "", error.place))
+                    found.append(describe_error(error, "schema"))
                 else:
                     found += read_rows(table, source.read(table_path(name)))
         return found

@@ -9,7 +9,7 @@ from msgspec import Struct
 
 from cleared.base.clock import check_deadline
 from cleared.base.csv_text import CsvDamage, encode, format_record, read_records
-from cleared.base.errors import Place, quote_path
+from cleared.base.errors import Place, RestoreRemedy
 from cleared.base.file_source import FileSource
 from cleared.domains.record_audit import Violation
 from cleared.records.table_names import Key, schema_path, table_path
@@ -96,5 +96,4 @@ def _for_script(value: Any) -> Any:
 
 
 def _violation(check: str, message: str, place: Place) -> Violation:
-    remedy = f"Restore it: git checkout HEAD -- {quote_path(str(place.file))}, or mend what wrote it."
-    return Violation(check, message, remedy, place)
+    return Violation(check, message, RestoreRemedy(str(place.file), "Or mend what wrote it"), place)

@@ -125,6 +125,32 @@ def test_a_check_names_the_version_of_a_damaged_file_of_the_bank(posted: Workspa
     assert "[format]" not in posted("check").out
 
 
+@pytest.mark.parametrize(
+    ("path", "also"),
+    [
+        (CHART, ". Or mend that line"),
+        ("books/2025/01/journal.csv", ""),
+        ("receipts/", ""),
+        ("state/watcher.json", ". Or delete it in a commit: the agent begins anew then"),
+    ],
+)
+def test_each_kind_of_damaged_file_has_the_same_remedy(posted: Workspace, path: str, also: str) -> None:
+    """With the version to go back to, and what else may be done."""
+    posted.put("r.txt", "a receipt")
+    posted.ok("receipt", "add", str(posted.root / "r.txt"))
+    posted.put("state/watcher.json", "{}\n")
+    right = posted.commit("state/watcher.json")
+    (path,) = posted.git("ls-files", path).split()
+    posted.put(path, posted.read(path) + "torn\n")
+    posted.git("commit", "-qam", "push")
+    found = posted("check", "--json").json["violations"]
+    (remedy,) = {
+        each["remedy"] for each in found if (each["place"] or "").startswith(path) and "Restore" in each["remedy"]
+    }
+    newest = posted.git("log", "-1", "--format=%h", right, "--", path).strip()
+    assert remedy == f"Restore it: git checkout {newest} -- {path}, and commit that{also}"
+
+
 def test_a_name_that_git_takes_for_a_pattern_brings_back_that_file_alone(posted: Workspace) -> None:
     """Else an older state of all files that the pattern fits would come with it, and decisions would be gone."""
     path = push_queue(posted, "2???-??", "")

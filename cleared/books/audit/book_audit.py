@@ -30,7 +30,7 @@ from cleared.books.ledger.entry import HEADER, entry_of_leg
 from cleared.books.ledger.receipts import Receipt, find_stray_links, parse_receipts
 from cleared.books.staged_books import journal_bounds, open_books
 from cleared.changes.record_sources import CommittedSource
-from cleared.domains.record_audit import NamedRow, RecordAudit, RowKind, SharedFile, Violation
+from cleared.domains.record_audit import NamedRow, RecordAudit, RowKind, SharedFile, Violation, describe_error
 from cleared.git import Snapshot, history
 from cleared.workspace.location import Layout
 
@@ -85,7 +85,7 @@ class BookAudit(RecordAudit):
         try:
             PastLines(bank, self.layout.state_dir).list_later_ids()
         except WorkspaceError as error:
-            yield Violation("format", error.message, error.remedy or "Restore the file.", error.place)
+            yield describe_error(error)
 
     def list_effects(self, before: FileSource, after: FileSource, files: Collection[str]) -> list[Effect]:
         months = [month for month in map(self.paths.find_month, files) if month is not None]

@@ -30,7 +30,7 @@ from msgspec import Struct
 from cleared.base import money
 from cleared.base.clock import check_deadline
 from cleared.base.csv_text import CsvDamage, format_record, read_records
-from cleared.base.errors import Place, WorkspaceError, restore_remedy
+from cleared.base.errors import Place, RestoreRemedy, WorkspaceError
 from cleared.base.file_source import FileSource
 from cleared.base.newest_versions import keep_newest
 from cleared.books.ledger.bank_row import BankRow
@@ -320,4 +320,4 @@ def read_rows(
 
 
 def damage_error(file: str, line: int, message: str) -> WorkspaceError:
-    return WorkspaceError(message, place=Place(file, line), remedy=restore_remedy(file))
+    return WorkspaceError(message, place=Place(file, line), remedy=RestoreRemedy(file))

@@ -11,7 +11,7 @@ from typing import Final
 from msgspec import Struct
 
 from cleared.base.csv_text import CsvDamage, read_records
-from cleared.base.errors import Place, WorkspaceError, restore_remedy
+from cleared.base.errors import Place, RestoreRemedy, WorkspaceError
 
 HEADER: Final = ("account_id", "account_name", "account_type", "parent_id", "tax_line", "description")
 OPTIONAL: Final = ("code", "currency", "status", "closed_on")
@@ -90,7 +90,7 @@ def parse_chart(data: bytes | None, file: str) -> Chart:
         raise WorkspaceError(
             "the chart of accounts is missing",
             place=Place(file),
-            remedy=restore_remedy(file),
+            remedy=RestoreRemedy(file),
         )
     accounts: dict[int, Account] = {}
     lines: dict[int, int] = {}
@@ -140,5 +140,5 @@ def _chart_error(file: str, line: int, field: str | None, message: str) -> Works
     return WorkspaceError(
         message,
         place=Place(file, line, field=field),
-        remedy=f"Mend that line. {restore_remedy(file)}",
+        remedy=RestoreRemedy(file, "Or mend that line"),
     )

@@ -18,7 +18,7 @@ from cleared.base import money
 from cleared.base.clock import check_deadline
 from cleared.base.common_ends import find_common_ends
 from cleared.base.csv_text import CsvDamage, format_record, read_records
-from cleared.base.errors import Place
+from cleared.base.errors import Place, RestoreRemedy
 from cleared.base.newest_versions import keep_newest
 from cleared.books.ledger.entry import (
     HEADER,
@@ -33,8 +33,6 @@ from cleared.books.ledger.entry import (
     parse_entry_id,
 )
 from cleared.domains.record_audit import TWO_CLONES_PAGE, Violation
-
-_RESTORE: Final = "Compare with the committed version (git diff HEAD) and restore it (git checkout HEAD -- FILE)."
 
 
 class JournalMonth:
@@ -71,7 +69,7 @@ def parse_month(
         for line, row in check_deadline(read_records(data, HEADER, optional=OPTIONAL)):
             reader.read_row(line + lines_before, row)
     except CsvDamage as e:
-        result.damage.append(Violation("format", str(e), _restore_remedy(file), Place(file, e.line)))
+        result.damage.append(Violation("format", str(e), RestoreRemedy(file), Place(file, e.line)))
     reader.finish_entry()
     return result
 
@@ -126,10 +124,6 @@ def parse_month_once(
     return known or parse_month(data, year, month, file, places)
 
 
-def _restore_remedy(file: str) -> str:
-    return _RESTORE.replace("FILE", file)
-
-
 class _MonthReader:
     """Groups rows into entries; knows invariants 2, 4, 5 and 6, which are about single rows and their order."""
 
@@ -153,9 +147,8 @@ class _MonthReader:
     def add_fault(
         self, check: str, message: str, line: int, entry: str | None = None, column: str | None = None
     ) -> None:
-        remedy = _restore_remedy(self.month.file)
-        if check == "ids":
-            remedy += f" Where two clones were joined by hand: {TWO_CLONES_PAGE}."
+        also = f"Where two clones were joined by hand: {TWO_CLONES_PAGE}" if check == "ids" else ""
+        remedy = RestoreRemedy(self.month.file, also)
         self.month.damage.append(Violation(check, message, remedy, Place(self.month.file, line, field=column), entry))
 
     def read_row(self, line: int, row: list[str]) -> None:

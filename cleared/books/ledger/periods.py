@@ -8,7 +8,7 @@ from typing import Final
 from msgspec import Struct
 
 from cleared.base.csv_text import CsvDamage, format_record, read_records
-from cleared.base.errors import Place, WorkspaceError, restore_remedy
+from cleared.base.errors import Place, RestoreRemedy, WorkspaceError
 from cleared.books.ledger.bank_lines import append_rows
 
 HEADER: Final = ("through", "state", "by", "at", "reason", "digest")
@@ -84,4 +84,4 @@ def append_mark(data: bytes | None, mark: PeriodMark) -> bytes:
 
 
 def _period_error(file: str, line: int, field: str | None, message: str) -> WorkspaceError:
-    return WorkspaceError(message, place=Place(file, line, field=field), remedy=restore_remedy(file))
+    return WorkspaceError(message, place=Place(file, line, field=field), remedy=RestoreRemedy(file))

@@ -20,7 +20,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from cleared.base.csv_text import format_record
-from cleared.base.errors import Place, UsageError
+from cleared.base.errors import Place, RestoreRemedy, UsageError
 from cleared.books.ledger.bank_lines import append_rows, damage_error, read_rows
 from cleared.books.ledger.entry import Entry
 from cleared.domains.record_audit import Violation
@@ -161,7 +161,7 @@ def find_altered_receipts(receipts: Iterable[Receipt], read_file: Callable[[str]
             yield Violation(
                 "receipts",
                 f"the receipt {receipt.name!r} is not the file that was kept",
-                f"Restore it: git log -- {receipt.file}",
+                RestoreRemedy(receipt.file),
                 Place(receipt.file),
             )
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from cleared.base.errors import Place, restore_remedy
+from cleared.base.errors import Place, RestoreRemedy
 from cleared.base.file_source import FileSource
 from cleared.changes.host import Host
 from cleared.domains.record_audit import Violation
@@ -25,15 +25,15 @@ def find_damaged_approvals(host: Host, source: FileSource) -> Iterator[Violation
         yield Violation("approval", identity.problem.message, identity.problem.remedy or "", identity.problem.place)
     elif not is_workspace_id(identity.claimed):
         why = "nothing says which books these are: the file is gone, or is no id"
-        yield Violation("approval", why, restore_remedy(WORKSPACE), Place(WORKSPACE))
+        yield Violation("approval", why, RestoreRemedy(WORKSPACE), Place(WORKSPACE))
     paths = {path for path in source.list_paths(FOLDER) if path.endswith((".json", ".py"))}
     for path in sorted(paths | ({CONFIG} if approvals.is_missing(CONFIG) else set())):
         if why := _find_fault(approvals, path, source.read(path)):
-            remedy = restore_remedy(path)
+            also = ""
             if path == CONFIG:
                 why += ", so nothing is run or decided"
-                remedy += ". Or look at config.yaml, and approve what it says: cleared config approve"
-            yield Violation("approval", why, remedy, Place(path))
+                also = "Or look at config.yaml, and approve what it says: cleared config approve"
+            yield Violation("approval", why, RestoreRemedy(path, also), Place(path))
 
 
 def _find_fault(approvals: Approvals, path: str, data: bytes | None) -> str:

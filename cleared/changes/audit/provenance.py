@@ -39,7 +39,7 @@ from cleared.changes.host import Host
 from cleared.changes.line_worth import Origin
 from cleared.changes.record_sources import CommittedSource
 from cleared.domains.installed_domains import load_domains
-from cleared.domains.record_audit import TWO_CLONES_PAGE, Violation
+from cleared.domains.record_audit import TWO_CLONES_PAGE, Violation, describe_error
 from cleared.git import Repository, Snapshot
 from cleared.git.history import CommitInfo
 from cleared.trust.checkpoint import read_forgotten
@@ -260,7 +260,7 @@ def check_settled_cards(
             known = read_cards(host, snapshot)
             cards = {each: known[each] for each in ids if each in known}
     except WorkspaceError as error:
-        return [Violation("format", error.message, error.remedy or "Restore the file.", error.place)]
+        return [describe_error(error)]
     unattested = find_unattested_cards(host, repo, snapshot, cards)
     signed = _find_signed_settlements(host, repo, snapshot) if unattested else set()
     return [

@@ -23,7 +23,7 @@ from cleared.changes import attestation
 from cleared.changes.audit.damaged_approvals import find_damaged_approvals
 from cleared.changes.audit.own_commits import can_be_judged_apart, is_carried_on, keeps_approvals
 from cleared.changes.audit.provenance import find_lost_records, find_unknown_origins
-from cleared.changes.audit.right_versions import UNCHANGED, name_right_versions
+from cleared.changes.audit.right_versions import name_right_versions
 from cleared.changes.decisions.signatures import had_reviewers
 from cleared.changes.host import Host
 from cleared.changes.line_worth import LineWorth
@@ -31,7 +31,7 @@ from cleared.changes.record_sources import CommittedSource, WorkingSource
 from cleared.changes.session import compare_with_commit
 from cleared.changes.unfinished_merge import list_unfinished
 from cleared.domains.installed_domains import ManagedFiles, load_domains
-from cleared.domains.record_audit import RecordAudit, Violation
+from cleared.domains.record_audit import RecordAudit, Violation, describe_error
 from cleared.git import Difference, Repository, Snapshot, blob_id
 from cleared.git.known_files import KnownFiles
 from cleared.git.known_objects import KnownObjects
@@ -45,7 +45,7 @@ def find_violations(host: Host) -> list[Violation]:
     """Invariants, files that differ from HEAD, commits of unknown origin. Raises ``BusyError``."""
     known = KnownFiles(host.layout.state_dir, in_turns=True)
     with compare_with_commit(host, "check", known) as (repo, snapshot, different):
-        unfinished = [_describe_error(error, "provenance") for error in list_unfinished(repo, host.layout)]
+        unfinished = [describe_error(error, "provenance") for error in list_unfinished(repo, host.layout)]
         if not different:
             violations = check_committed_records(host, repo, snapshot)
         else:
@@ -66,7 +66,7 @@ def _judge_files(host: Host, source: FileSource) -> list[Violation]:
     try:
         load_cards(source, host.layout.queue_dir)
     except WorkspaceError as error:
-        violations.append(_describe_error(error, "format"))
+        violations.append(describe_error(error, "format"))
     return violations
 
 
@@ -78,7 +78,7 @@ def _check_working_tree(host: Host, committed: CommittedSource, different: Seque
     named = {v.place.file for v in violations if v.place}
     return violations + [
         Violation(
-            UNCHANGED,
+            "unchanged",
             f"the file is {d.kind} compared with the last commit",
             f"Look with git diff HEAD; restore it with git checkout HEAD -- {quote_path(d.path)}.",
             Place(d.path),
@@ -150,12 +150,8 @@ def _ask_domains(host: Host, look: Callable[[RecordAudit], list[Violation]]) -> 
         try:
             violations += look(domain.audit(host.layout))
         except WorkspaceError as error:
-            violations.append(_describe_error(error, "format"))
+            violations.append(describe_error(error, "format"))
     return violations
-
-
-def _describe_error(error: WorkspaceError, check: str) -> Violation:
-    return Violation(check, error.message, error.remedy or "Restore the file.", error.place)
 
 
 _NAME = "checked"

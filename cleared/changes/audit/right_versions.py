@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from itertools import islice
 from typing import Final
@@ -10,15 +10,13 @@ from typing import Final
 from msgspec import Struct
 from msgspec.structs import replace
 
-from cleared.base.errors import RESTORE_OTHERWISE, WorkspaceError, quote_path
+from cleared.base.errors import RestoreRemedy, WorkspaceError
 from cleared.base.file_source import FileSource
 from cleared.changes.host import Host
 from cleared.changes.record_sources import CommittedSource
 from cleared.domains.record_audit import Violation
 from cleared.git import Snapshot, history
 
-UNCHANGED: Final = "unchanged"
-"""The check that names files which are otherwise than in the last commit, and as such are not damaged."""
 _MOST: Final = 20
 """Versions of the files that are looked at; each time the records are judged with them."""
 _MOST_FILES: Final = 10
@@ -44,28 +42,19 @@ def name_right_versions(
 ) -> list[Violation]:
     """The violations, with remedies that restore the newest version of a damaged file that ``judge`` finds right: that
     of the last commit, where the working copy alone is damaged."""
-    damaged = list(dict.fromkeys(file for each in violations if (file := _find_restored(each))))
-    restoring = dict.fromkeys(damaged, "") | _find_right(host, snapshot, damaged[:_MOST_FILES], judge)
+    right = _find_right(host, snapshot, _list_restored(violations)[:_MOST_FILES], judge)
     return [
-        _restore_from(each, file, restoring[file]) if (file := _find_restored(each)) else each for each in violations
+        replace(each, remedy=each.remedy.name_version(right.get(each.remedy.file, "")))
+        if isinstance(each.remedy, RestoreRemedy)
+        else each
+        for each in violations
     ]
 
 
-def _find_restored(violation: Violation) -> str:
-    """The damaged file that a remedy restores; empty for none."""
-    file = violation.place.file if violation.place is not None else None
-    is_named = file and violation.check != UNCHANGED and f"git checkout HEAD -- {quote_path(file)}" in violation.remedy
-    return file or "" if is_named else ""
-
-
-def _restore_from(violation: Violation, file: str, commit: str) -> Violation:
-    plain = f"git checkout HEAD -- {quote_path(file)}"
-    way = f"git checkout {commit} -- {quote_path(file)}, and commit that" if commit not in ("", "HEAD") else plain
-    otherwise = (
-        "" if commit else f". Where it was committed so: git log -- {quote_path(file)} shows which versions there are"
-    )
-    remedy = violation.remedy.replace(RESTORE_OTHERWISE, otherwise).replace(plain, way)
-    return replace(violation, remedy=remedy)
+def _list_restored(violations: Iterable[Violation]) -> list[str]:
+    """The damaged files that remedies restore."""
+    remedies = (each.remedy for each in violations)
+    return list(dict.fromkeys(remedy.file for remedy in remedies if isinstance(remedy, RestoreRemedy)))
 
 
 def _find_right(host: Host, snapshot: Snapshot, files: Sequence[str], judge: Judge) -> dict[str, str]:
@@ -82,7 +71,7 @@ def _find_right(host: Host, snapshot: Snapshot, files: Sequence[str], judge: Jud
                 if (version := next(left, None)) is not None:
                     found[file], chosen[file] = version
         try:
-            damaged = {*map(_find_restored, judge(_SourceWith(CommittedSource(snapshot), chosen)))} if found else set()
+            damaged = _list_restored(judge(_SourceWith(CommittedSource(snapshot), chosen))) if found else []
         except WorkspaceError:
             break
         right |= {file: commit for file, commit in found.items() if file not in damaged}

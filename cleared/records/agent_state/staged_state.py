@@ -6,12 +6,12 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, ClassVar, Final, cast
 
-from cleared.base.errors import Place, PrimitiveError, WorkspaceError, quote_path
+from cleared.base.errors import Place, PrimitiveError, RestoreRemedy, WorkspaceError
 from cleared.base.file_source import FileSource
 from cleared.base.json_values import from_wire, to_wire
 from cleared.base.terminal import count_noun
 from cleared.domains.domain import DraftDescription, Opening, Staged
-from cleared.domains.record_audit import RecordAudit, Violation
+from cleared.domains.record_audit import RecordAudit, Violation, describe_error
 from cleared.domains.record_comparison import Record, RecordComparison, RecordSummary
 from cleared.git import Snapshot
 from cleared.primitives.context import Context
@@ -148,8 +148,7 @@ def parse_state(data: bytes | None, path: str) -> dict[str, str]:
         for value in values.values():
             from_wire(value)
     except (ValueError, AttributeError, RecursionError) as error:
-        back = f"git checkout HEAD -- {quote_path(path)}"
-        remedy = f"Restore it: {back}, or delete it in a commit: the agent begins anew then."
+        remedy = RestoreRemedy(path, "Or delete it in a commit: the agent begins anew then")
         raise WorkspaceError(f"what the agent keeps is damaged: {error}", place=Place(path), remedy=remedy) from None
     return kept
 
@@ -184,7 +183,7 @@ def check_file(path: str, data: bytes | None) -> list[Violation]:
     try:
         kept = parse_state(data, path)
     except WorkspaceError as error:
-        return [Violation("state", error.message, error.remedy or "", error.place)]
+        return [describe_error(error, "state")]
     if len(kept) > MAX_KEYS or sum(len(key.encode()) + len(text) for key, text in kept.items()) > MAX_BYTES:
         return [Violation("state", "the agent keeps more than it may", f"Shorten {path}.", Place(path))]
     return []
