@@ -177,12 +177,6 @@ def _describe_restoring(way: str, also: str) -> str:
     return f"Restore it: {way}{also and f'. {also}'}"
 
 
-def restore_command(file: str) -> str:
-    """The command that brings a file back as it was before the last commit that changed it."""
-    path = quote_path(file)
-    return f'git checkout "$(git log -1 --format=%h -- {path})^" -- {path}'
-
-
 def quote_path(file: str) -> str:
     """A path as it is typed to git in a shell: that file alone, where git would read a pattern of many in its name."""
     return quote(f":(literal){file}" if file.startswith(":") or not _PATTERN.isdisjoint(file) else file)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Mapping, Sequence
 from decimal import Decimal
 from heapq import nsmallest
@@ -186,7 +185,7 @@ def read_receipt_file(host: Host, name: str) -> tuple[str, bytes]:
     if not path.is_file():
         raise UsageError(f"this clone has not got {receipt.name!r}", remedy="Keep it here: hand it in once more.")
     data, _ = read_stable(path, host.config.receipts.max_bytes, shown=receipt.file)
-    if hashlib.sha256(data).hexdigest() != receipt.sha256:
+    if not receipt.has_content(data):
         raise WorkspaceError(
             "the file is not the one that was kept", place=Place(receipt.file), remedy=RestoreRemedy(receipt.file)
         )

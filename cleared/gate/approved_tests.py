@@ -7,9 +7,11 @@ that somebody has taken it away.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from functools import partial
 
-from cleared.base.errors import Place, PolicyError, quote_path, restore_command
+from cleared.base.errors import Place, PolicyError, RestoreRemedy, quote_path
 from cleared.git import Snapshot, history
+from cleared.git.history import VersionSearch
 from cleared.sandbox.finding import Finding
 from cleared.trust.approval_record import CASES, FOLDER, case_record_path, digest_of, try_parse_record
 from cleared.trust.verification import Approvals
@@ -39,14 +41,14 @@ def require_verifiable(approvals: Approvals, path: str) -> None:
         raise PolicyError(
             "the approval of a test cannot be verified on this machine",
             place=Place(where),
-            remedy="Say whether you trust who approved it: cleared trust. If it was changed by hand, bring it back as "
-            f"it was: {restore_command(where)}, and commit that.",
+            remedy="Say whether you trust who approved it: cleared trust. Where somebody has damaged it, cleared check "
+            "names the version to go back to.",
         )
 
 
 def find_changed_tests(snapshot: Snapshot, approvals: Approvals, proposed: Iterable[str]) -> list[Finding]:
     """Findings for tests that are not as approved, other than those that the proposal itself changes."""
-    proposed, findings = frozenset(proposed), []
+    proposed, findings, search = frozenset(proposed), [], VersionSearch(snapshot)
     for where in _list_records(approvals):
         try:
             require_verifiable(approvals, where.removeprefix(f"{FOLDER}/"))
@@ -55,13 +57,13 @@ def find_changed_tests(snapshot: Snapshot, approvals: Approvals, proposed: Itera
     for path in sorted(list_approved_tests(approvals)):
         data = snapshot.read_file(path)
         if path not in proposed and not is_approved_test(approvals, path, data):
+            remedy = RestoreRemedy(path, f"To change it, propose it then: cleared agent propose {path}")
             findings.append(
                 Finding(
                     "regression-changed",
                     f"this test {'is gone' if data is None else 'was changed'} without having been approved",
                     Place(path),
-                    f"Restore it: {restore_command(path)}, and commit that; to change it, propose it then: "
-                    f"cleared agent propose {path}.",
+                    search.name_version(remedy, partial(is_approved_test, approvals, path)),
                 )
             )
     return [*findings, *_find_removed_approvals(snapshot, approvals)]

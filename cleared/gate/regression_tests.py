@@ -11,13 +11,13 @@ import json
 from collections import Counter
 from collections.abc import Mapping
 from datetime import datetime
-from shlex import quote
+from functools import partial
 from typing import Any, Final
 
 from msgspec import Struct
 
 from cleared.base.clock import format_iso
-from cleared.base.errors import Place, restore_command
+from cleared.base.errors import Place, RestoreRemedy, quote_path
 from cleared.base.json_values import require_text, to_plain_json
 from cleared.base.short_text import shorten_text
 from cleared.cards.kinds import kind_named
@@ -28,6 +28,7 @@ from cleared.gate.file_kinds import CASES_DIR
 from cleared.gate.impact import Impact, Names, describe_values
 from cleared.gate.past_runs import DryRunInput
 from cleared.git import Repository, Snapshot, TreeEntry, blob_id
+from cleared.git.history import VersionSearch
 from cleared.runs.approved_scripts import Script
 from cleared.runs.attempt import Event, parse_event
 from cleared.sandbox.finding import Finding, make_rules
@@ -219,7 +220,7 @@ def load_tests(snapshot: Snapshot, texts: Mapping[str, bytes | None]) -> tuple[l
     """The tests of a commit, replaced by those of a proposal (``texts``; None: removed); and findings for files that
     cannot be read."""
     paths = {p for p in snapshot.list_entries(CASES_DIR) if p.endswith(".json")} | set(texts)
-    cases, findings = [], []
+    cases, findings, search = [], [], VersionSearch(snapshot)
     for path in sorted(paths):
         data = texts[path] if path in texts else snapshot.read_file(path)
         if data is None:
@@ -227,16 +228,24 @@ def load_tests(snapshot: Snapshot, texts: Mapping[str, bytes | None]) -> tuple[l
         try:
             cases.append(parse_test(data, path))
         except ValueError as error:
+            also = f"Where nobody has approved it, take it out: git rm -- {quote_path(path)}, and commit that"
             findings.append(
                 Finding(
                     "regression-format",
                     str(error),
                     Place(path),
-                    f"Bring it back: {restore_command(path)}; or, where nobody has approved it, take it out: git rm "
-                    f"{quote(path)}; and commit that.",
+                    search.name_version(RestoreRemedy(path, also), partial(_is_test, path)),
                 )
             )
     return cases, findings
+
+
+def _is_test(path: str, data: bytes) -> bool:
+    try:
+        parse_test(data, path)
+    except ValueError:
+        return False
+    return True
 
 
 def replay_test(case: RegressionTest, world: Setup, repo: Repository, script: Script) -> tuple[DryRun, list[str]]:

@@ -13,9 +13,10 @@ from shlex import quote
 
 from msgspec import Struct, to_builtins
 
-from cleared.base.errors import WorkspaceError, quote_path, restore_command
+from cleared.base.errors import RestoreRemedy, WorkspaceError, quote_path
 from cleared.base.safe_files import create_temporary, write_durably
 from cleared.git import working_files
+from cleared.git.history import iter_versions
 from cleared.git.object_reader import blob_id, is_oid
 from cleared.git.refs import head_moved_error
 from cleared.git.repository import Repository, Snapshot, unfinished_error
@@ -137,10 +138,12 @@ def plan_changes(repo: Repository, before: Snapshot, changes: Mapping[str, bytes
         entry = before.find_entry(path)
         if entry is not None and not entry.is_file and not (entry.is_tree and content is None):
             kind = {"120000": "a symbolic link", "160000": "a submodule"}.get(entry.mode, "a folder")
+            where, newest = quote_path(path), next(iter_versions(before, path), None)
+            way = f"Take it away: git rm -r -- {where}, and commit that"
             raise WorkspaceError(
                 f"{path} cannot be written: the last commit has {kind} there",
-                remedy=f"Look who put it there (git log -- {quote_path(path)}), bring back what was there before "
-                f"({restore_command(path)}), and commit that.",
+                remedy=f"Look who put it there (git log -- {where}). "
+                + (RestoreRemedy(path).name_version(newest[0]) if newest is not None else way),
             )
         old = entry.oid if entry is not None and entry.is_file else None
         new = None if content is None else blob_id(content, repo.hash_name)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import io
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, closing, suppress
 from datetime import UTC, datetime
 from pathlib import Path
@@ -16,10 +16,10 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
 
-from cleared.base.errors import UsageError, WorkspaceError
+from cleared.base.errors import RestoreRemedy, UsageError, WorkspaceError
 from cleared.git.commit_text import parse_parents, parse_trailers
 from cleared.git.git_process import NOT_INSTALLED
-from cleared.git.repository import Repository
+from cleared.git.repository import Repository, Snapshot
 
 if TYPE_CHECKING:
     from cleared.git.git_python import HardenedRepo
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 Changes = Mapping[str, tuple[str, str]]
 """Path → the blob ids before and after, empty where there is nothing; of a link or a submodule with its mode before."""
 
+_MOST_VERSIONS = 20
 _ID_DIGITS = r"[0-9a-fA-F]{4,64}"
 _FORMAT = "--format=tformat:%H%x00%h%x00%at%x00%an%x00%ae%x00%B"
 
@@ -152,6 +153,33 @@ def find_merge_base(root: Path, commits: Sequence[str]) -> str | None:
             return _output_of(repo.git.merge_base("--octopus", *commits)).decode().strip() or None
         except WorkspaceError:
             return None
+
+
+def iter_versions(snapshot: Snapshot, path: str) -> Iterator[tuple[str, bytes]]:
+    """The newest versions of a file up to a commit, newest first, each with what has it: ``HEAD`` for that commit."""
+    seen = set[str | None]()
+    log = read_log(snapshot.repo.root, None, [path], rev=str(snapshot.commit), full_history=True)
+    for name, commit in [("HEAD", str(snapshot.commit)), *((each.short, each.id) for each in log)]:
+        at = snapshot.at_commit(commit)
+        blob, data = at.find_blob_id(path), at.read_file(path)
+        if data is not None and blob not in seen:
+            seen.add(blob)
+            yield name, data
+            if len(seen) == _MOST_VERSIONS:
+                return
+
+
+class VersionSearch(Struct, eq=False):
+    """Names the versions to which files can go back; of very many files it names none, as each takes a git."""
+
+    snapshot: Snapshot
+    left: int = 10
+
+    def name_version(self, remedy: RestoreRemedy, is_right: Callable[[bytes], bool]) -> str:
+        """The remedy with the newest version that is right, if there is one."""
+        self.left -= 1
+        versions = iter_versions(self.snapshot, remedy.file) if self.left >= 0 else ()
+        return remedy.name_version(next((commit for commit, data in versions if is_right(data)), ""))
 
 
 def is_pushed(root: Path, commit: str) -> bool:

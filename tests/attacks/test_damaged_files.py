@@ -199,11 +199,58 @@ def test_a_test_that_cannot_be_read_is_brought_back_or_taken_out(posted: Workspa
     posted.commit(path)
     told = posted("agent", "check", "ingest")
     assert told.code == 1 and f"{path}: [regression-format]" in told.out + told.err
-    remedy = (told.out + told.err).split("Bring it back: ", 1)[1].split("; and commit that.")[0]
-    back, _, out = remedy.partition("; or, where nobody has approved it, take it out: ")
-    subprocess.run(["sh", "-c", back if is_approved else out], cwd=posted.root, check=True, capture_output=True)
+    remedy = (told.out + told.err).split("[regression-format]", 1)[1]
+    if is_approved:
+        type_remedy(posted, remedy)
+    else:
+        out = remedy.split("Where nobody has approved it, take it out: ", 1)[1].split(", and commit that")[0]
+        subprocess.run(["sh", "-c", out], cwd=posted.root, check=True, capture_output=True)
     posted.git("commit", "-qm", "brought back")
     posted.ok("agent", "check", "ingest")
+
+
+@pytest.mark.parametrize("text", ["{\n", "{}\n", None])
+def test_a_test_that_is_not_as_approved_comes_back_whoever_committed_last(posted: Workspace, text: str | None) -> None:
+    """A commit before the last did the damage."""
+    posted.ok("test", "add", posted.json("run", "list")[0]["run_id"])
+    (path,) = posted.git("ls-files", "tests/cases/*.json").split()
+    before = posted.read(path)
+    for each in ("[]\n", text):
+        (posted.root / path).unlink() if each is None else posted.put(path, each)
+        posted.git("commit", "-qam", "push")
+    told = posted("agent", "check", "ingest")
+    type_remedy(posted, (told.out + told.err).split("[regression-changed]", 1)[1])
+    assert posted.read(path) == before
+    posted.git("commit", "-qm", "brought back")
+    posted.ok("agent", "check", "ingest")
+
+
+def test_a_kept_bank_file_comes_back_whoever_committed_last(posted: Workspace) -> None:
+    path = "import/processed/january.csv"
+    before = posted.read(path)
+    for each in ("altered\n", "and again\n"):
+        posted.put(path, each)
+        posted.git("commit", "-qam", "push")
+    told = posted("import", str(posted.root / path))
+    refused(told, 3, "nobody on this machine handed it in", "git checkout ", ", and commit that")
+    (violation,) = (each for each in posted("check", "--json").json["violations"] if each["check"] == "bank_files")
+    type_remedy(posted, violation["remedy"])
+    assert posted.read(path) == before
+    posted.git("commit", "-qm", "brought back")
+    posted.ok("check")
+
+
+def test_a_link_in_the_place_of_a_file_is_named_with_the_version_before(posted: Workspace) -> None:
+    path = "logs/agent-log-2025-02.csv"
+    before = posted.read(path)
+    (posted.root / path).unlink()
+    for target in ("/dev/null", "/dev/zero"):
+        (posted.root / path).unlink(missing_ok=True)
+        (posted.root / path).symlink_to(target)
+        posted.git("commit", "-qam", "push")
+    told = posted("queue", "approve", posted.cards()[0]["id"])
+    type_remedy(posted, told.err)
+    assert posted.read(path) == before
 
 
 def list_damage(ws: Workspace) -> list[str]:

@@ -170,7 +170,7 @@ def test_obstacles_are_found_before_the_commit(work: Work, tmp_path: Path) -> No
     for path, why in {
         "way/x.csv": r"symbolic link\. Take it away: rm way ",
         "here": r"symbolic link\. Move it out of the way: mv here here\.aside\. Then",
-        "link": r"symbolic link there\. Look who put it there \(git log -- link\), bring back",
+        "link": r"symbolic link there\. Look who put it there \(git log -- link\)\. Take it away: git rm -r -- link",
         "untracked.csv": r"in the way.*mv untracked\.csv untracked\.csv\.aside",
         "untracked.csv/x": r"is not a folder\. Move it out of the way: mv untracked\.csv untracked\.csv\.aside",
         "config.yaml": "differs from the last commit",

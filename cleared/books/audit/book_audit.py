@@ -17,7 +17,7 @@ from typing import Final
 
 from cleared.base.csv_text import split_rows
 from cleared.base.effects import Effect
-from cleared.base.errors import Place, WorkspaceError, quote_path
+from cleared.base.errors import Place, RestoreRemedy, WorkspaceError
 from cleared.base.file_source import FileSource
 from cleared.books.importing.kept_bank_files import find_altered_bank_files
 from cleared.books.index.entry_lookup import EntryLookup
@@ -32,6 +32,7 @@ from cleared.books.staged_books import journal_bounds, open_books
 from cleared.changes.record_sources import CommittedSource
 from cleared.domains.record_audit import NamedRow, RecordAudit, RowKind, SharedFile, Violation, describe_error
 from cleared.git import Snapshot, history
+from cleared.git.history import VersionSearch
 from cleared.workspace.location import Layout
 
 _YEAR: Final = re.compile(r"[0-9]{4}")
@@ -239,15 +240,16 @@ def find_lost_receipts(layout: Layout, snapshot: Snapshot) -> Iterator[Violation
         return
     # The folder, not the files: of very many receipts the names would not fit into a command.
     commits = history.commits_touching(layout.root, sorted({file.partition("/")[0] for file in missing}))
+    search = VersionSearch(snapshot)
     for file, receipt in missing.items():
         last = next((commit for commit in commits if file in (commit.files or ())), None)
         if last is not None:
+            remedy = RestoreRemedy(file, f"Or keep it no more: cleared receipt remove {receipt.sha256[:8]}")
             yield Violation(
                 "receipts",
                 f"the receipt {receipt.name!r} was taken away by the commit {last.id[:10]} ({last.subject[:60]!r}, "
                 f"{last.author})",
-                f"Restore it: git checkout {last.id[:10]}^ -- {quote_path(file)}; or keep it no more: cleared receipt "
-                f"remove {receipt.sha256[:8]}",
+                search.name_version(remedy, receipt.has_content),
                 Place(file),
             )
 

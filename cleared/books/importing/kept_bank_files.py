@@ -6,16 +6,16 @@ import hashlib
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator
 from pathlib import Path
-from shlex import quote
 from typing import Final
 
-from cleared.base.errors import Place, PolicyError, WorkspaceError, restore_command
+from cleared.base.errors import Place, PolicyError, RestoreRemedy, WorkspaceError, quote_path
 from cleared.base.safe_files import read_stable
 from cleared.books.index.past_lines import read_imports_once
 from cleared.books.ledger.book_paths import locate_books
 from cleared.changes.record_sources import CommittedSource
 from cleared.domains.record_audit import Violation, describe_error
 from cleared.git import Snapshot
+from cleared.git.history import VersionSearch
 from cleared.workspace.location import Layout
 
 KEPT_TOGETHER: Final = 500
@@ -49,6 +49,7 @@ def find_altered_bank_files(layout: Layout, snapshot: Snapshot, since: Snapshot 
     else:
         paths = list(snapshot.list_entries(layout.processed_dir))
     contents = snapshot.read_files(layout.processed_dir) if since is None else {}
+    search = VersionSearch(snapshot)
     for path in paths:
         name = path.removeprefix(f"{layout.processed_dir}/")
         called = {name, re.sub(_MONTH, "", name)}
@@ -61,10 +62,14 @@ def find_altered_bank_files(layout: Layout, snapshot: Snapshot, since: Snapshot 
         yield Violation(
             "bank_files",
             "the bank file is not what was imported: a commit has altered or replaced it",
-            f"Look who did (git log -p -- {quote(path)}), bring back the version from before: {restore_command(path)} "
-            f"(where there was none, take it away: git rm -- {quote(path)}), and commit that",
+            _describe_way_back(search, path, digests, f"Where it was never imported: git rm -- {quote_path(path)}"),
             Place(path),
         )
+
+
+def _describe_way_back(search: VersionSearch, path: str, digests: Collection[str], also: str) -> str:
+    """How a kept bank file comes back as somebody imported it. ``digests``: of what was imported."""
+    return search.name_version(RestoreRemedy(path, also), lambda data: digest_file(data) in digests)
 
 
 def _read_imported(layout: Layout, snapshot: Snapshot) -> tuple[set[str], set[str]]:
@@ -101,8 +106,9 @@ def refuse_altered_bank_files(layout: Layout, snapshot: Snapshot, sources: Itera
             raise PolicyError(
                 "this is not what was imported, and nobody on this machine handed it in: nothing was taken",
                 place=Place(place),
-                remedy=f"Look who changed it (git log -p -- {quote(place)}), and bring back the version from before: "
-                f"{restore_command(place)}. If it is right as it is, hand in a copy from elsewhere.",
+                remedy=_describe_way_back(
+                    VersionSearch(snapshot), place, digests, "If it is right as it is, hand in a copy from elsewhere"
+                ),
             )
 
 

@@ -53,6 +53,10 @@ class Receipt(Struct, frozen=True):
     links: Mapping[str, str] = {}
     """The numbers of the entries that it was given to → what tells each from others (``Entry.digest_posting``)."""
 
+    def has_content(self, data: bytes) -> bool:
+        """Whether this is what was kept."""
+        return hashlib.sha256(data).hexdigest() == self.sha256
+
     def proves(self, entry: Entry) -> bool:
         """Whether it was given to this entry, and not to another one that had its number."""
         posting = self.links.get(entry.entry_id)
@@ -157,7 +161,7 @@ def find_altered_receipts(receipts: Iterable[Receipt], read_file: Callable[[str]
     """Receipts that git keeps and that are not those that were filed."""
     for receipt in receipts:
         data = read_file(receipt.file)
-        if data is not None and hashlib.sha256(data).hexdigest() != receipt.sha256:
+        if data is not None and not receipt.has_content(data):
             yield Violation(
                 "receipts",
                 f"the receipt {receipt.name!r} is not the file that was kept",

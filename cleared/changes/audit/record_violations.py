@@ -55,7 +55,7 @@ def find_violations(host: Host) -> list[Violation]:
             else:
                 violations = _check_working_tree(host, committed, different)
             violations += _find_unknown_origins(host, repo, snapshot, _find_judged(host, repo, snapshot))
-        return unfinished + name_right_versions(host, snapshot, violations, partial(_judge_files, host))
+        return unfinished + name_right_versions(snapshot, violations, partial(_judge_files, host))
 
 
 def _judge_files(host: Host, source: FileSource) -> list[Violation]:
@@ -129,7 +129,7 @@ def find_committed_violations(host: Host) -> list[Violation]:
         source = CommittedSource(snapshot)
         violations = _ask_domains(host, lambda audit: audit.check_records(source))
         violations += _find_unknown_origins(host, repo, snapshot, _find_judged(host, repo, snapshot))
-        return name_right_versions(host, snapshot, violations, partial(_judge_files, host))
+        return name_right_versions(snapshot, violations, partial(_judge_files, host))
 
 
 def _find_unknown_origins(host: Host, repo: Repository, snapshot: Snapshot, since: str | None) -> list[Violation]:

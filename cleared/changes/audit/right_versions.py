@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
-from itertools import islice
 from typing import Final
 
 from msgspec import Struct
@@ -12,13 +11,10 @@ from msgspec.structs import replace
 
 from cleared.base.errors import RestoreRemedy, WorkspaceError
 from cleared.base.file_source import FileSource
-from cleared.changes.host import Host
 from cleared.changes.record_sources import CommittedSource
 from cleared.domains.record_audit import Violation
 from cleared.git import Snapshot, history
 
-_MOST: Final = 20
-"""Versions of the files that are looked at; each time the records are judged with them."""
 _MOST_FILES: Final = 10
 Judge = Callable[[FileSource], Sequence[Violation]]
 
@@ -37,12 +33,10 @@ class _SourceWith(Struct, eq=False):
         return self.committed.list_paths(prefix)
 
 
-def name_right_versions(
-    host: Host, snapshot: Snapshot, violations: Sequence[Violation], judge: Judge
-) -> list[Violation]:
+def name_right_versions(snapshot: Snapshot, violations: Sequence[Violation], judge: Judge) -> list[Violation]:
     """The violations, with remedies that restore the newest version of a damaged file that ``judge`` finds right: that
     of the last commit, where the working copy alone is damaged."""
-    right = _find_right(host, snapshot, _list_restored(violations)[:_MOST_FILES], judge)
+    right = _find_right(snapshot, _list_restored(violations)[:_MOST_FILES], judge)
     return [
         replace(each, remedy=each.remedy.name_version(right.get(each.remedy.file, "")))
         if isinstance(each.remedy, RestoreRemedy)
@@ -57,11 +51,11 @@ def _list_restored(violations: Iterable[Violation]) -> list[str]:
     return list(dict.fromkeys(remedy.file for remedy in remedies if isinstance(remedy, RestoreRemedy)))
 
 
-def _find_right(host: Host, snapshot: Snapshot, files: Sequence[str], judge: Judge) -> dict[str, str]:
+def _find_right(snapshot: Snapshot, files: Sequence[str], judge: Judge) -> dict[str, str]:
     """File → the newest commit with a version that is right, and has nothing to be restored; without those of which
     none was found. The versions of all are judged together: however many files were pushed, no more often than for one.
     """
-    versions = {file: islice(_iter_versions(host, snapshot, file), _MOST) for file in files}
+    versions = {file: history.iter_versions(snapshot, file) for file in files}
     right: dict[str, str] = {}
     chosen: dict[str, bytes] = {}
     while versions:
@@ -77,15 +71,3 @@ def _find_right(host: Host, snapshot: Snapshot, files: Sequence[str], judge: Jud
         right |= {file: commit for file, commit in found.items() if file not in damaged}
         versions = {file: versions[file] for file in found if file in damaged}
     return right
-
-
-def _iter_versions(host: Host, snapshot: Snapshot, file: str) -> Iterator[tuple[str, bytes]]:
-    seen = set()
-    log = history.read_log(host.root, None, [file], rev=str(snapshot.commit), full_history=True)
-    commits = ((each.short, each.id) for each in log)
-    for name, commit in [("HEAD", str(snapshot.commit)), *commits]:
-        at = snapshot.at_commit(commit)
-        blob, data = at.find_blob_id(file), at.read_file(file)
-        if data is not None and blob not in seen:
-            seen.add(blob)
-            yield name, data

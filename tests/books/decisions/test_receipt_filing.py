@@ -375,7 +375,9 @@ def test_a_receipt_that_a_commit_took_away_is_named(
     file = tmp_path / "paper.txt"
     file.write_bytes(b"Total 45.10")
     filed = posted.json("receipt", "add", str(file), "--entry", paid["entry_id"])["receipts"][0]
-    kept = posted.root / filed["file"]
+    kept, before = posted.root / filed["file"], posted.git("log", "-1", "--format=%h").strip()
+    kept.write_bytes(b"altered")
+    posted.git("commit", "-qam", "alter")
     kept.unlink()
     if how == "a link":
         kept.symlink_to("/etc/hostname")
@@ -383,8 +385,8 @@ def test_a_receipt_that_a_commit_took_away_is_named(
     commit = posted.head()[:10]
     checked = posted("check")
     assert checked.code == 1 and f"the receipt 'paper.txt' was taken away by the commit {commit}" in checked.out
-    assert f"git checkout {commit}^ -- {filed['file']}" in checked.out
-    posted.git("checkout", f"{commit}^", "--", filed["file"])
+    assert f"git checkout {before} -- {filed['file']}, and commit that" in checked.out
+    posted.git("checkout", before, "--", filed["file"])
     posted.git("commit", "-qm", "restore it")
     posted.in_order()
     kept.unlink()
