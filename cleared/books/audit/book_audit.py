@@ -72,21 +72,17 @@ class BookAudit(RecordAudit):
             find_lost_receipts(self.layout, commit),
             find_stray_receipts(self.layout, commit),
             find_altered_bank_files(self.layout, commit, since),
-            self._find_damage(CommittedSource(commit)),
+            self.find_damage(CommittedSource(commit)),
             find_unasked(self.layout, commit),
         )
 
     def find_damage(self, source: FileSource) -> Iterator[Violation]:
-        yield from self._find_damage(source)
-        read_imports_once(self.layout.state_dir, source, self.paths)
-
-    def _find_damage(self, source: FileSource) -> Iterator[Violation]:
-        """What cannot be read of the files that only runs read."""
-        bank = open_books(self.layout, source)[1]
-        try:
-            PastLines(bank, self.layout.state_dir).list_later_ids()
-        except WorkspaceError as error:
-            yield describe_error(error)
+        past = PastLines(open_books(self.layout, source)[1], self.layout.state_dir)
+        for read in (past.list_later_ids, partial(read_imports_once, self.layout.state_dir, source, self.paths)):
+            try:
+                read()
+            except WorkspaceError as error:
+                yield describe_error(error)
 
     def list_effects(self, before: FileSource, after: FileSource, files: Collection[str]) -> list[Effect]:
         months = [month for month in map(self.paths.find_month, files) if month is not None]

@@ -13,7 +13,7 @@ from cleared.base.safe_files import read_stable
 from cleared.books.index.past_lines import read_imports_once
 from cleared.books.ledger.book_paths import locate_books
 from cleared.changes.record_sources import CommittedSource
-from cleared.domains.record_audit import Violation, describe_error
+from cleared.domains.record_audit import Violation
 from cleared.git import Snapshot
 from cleared.git.history import VersionSearch
 from cleared.workspace.location import Layout
@@ -41,8 +41,7 @@ def find_altered_bank_files(layout: Layout, snapshot: Snapshot, since: Snapshot 
     try:
         names, digests = _read_imported(layout, snapshot)
         before = _read_imported(layout, since) if since is not None else None
-    except WorkspaceError as error:
-        yield describe_error(error)
+    except WorkspaceError:  # ``BookAudit.find_damage`` names what cannot be read
         return
     if since is not None and before is not None and before[1] <= digests:  # what was imported then is known to be now
         paths = _list_new_files(layout, snapshot, since, names - before[0])

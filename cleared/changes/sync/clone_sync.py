@@ -17,12 +17,13 @@ from cleared.base.clock import format_iso
 from cleared.base.errors import Place, WorkspaceError
 from cleared.base.terminal import count_noun
 from cleared.changes.change_digests import CARDS, DECISIONS, CommittedRows, Row
+from cleared.changes.decisions.signatures import read_parents
 from cleared.changes.host import Host, refuse_tracked_state
 from cleared.changes.lost_rows import SYNC_RESULT, accept_sync, refuse_lost_rows
 from cleared.changes.session import refuse_changed_files
 from cleared.changes.sync.branch_move import move_branch
 from cleared.changes.sync.redone_work import RedoneStep, WorkRedoing
-from cleared.changes.sync.unanswered_work import can_push_as_it_is
+from cleared.changes.sync.unanswered_work import find_unanswered_commits, refuse_unanswered_commits
 from cleared.changes.sync.unpushed_work import BY_HAND, find_cancelled, list_steps
 from cleared.changes.wrong_merges import find_new_violation
 from cleared.domains.renamed_records import WorkConflict, group_renames
@@ -92,10 +93,14 @@ def _join_histories(
     if theirs == own:
         return SyncReport(branch.shown, "same", own)
     if theirs is None:
-        can_push_as_it_is(host, repo, Snapshot(repo, own), None)
+        refuse_unanswered_commits(find_unanswered_commits(host, repo, Snapshot(repo, own), None))
         return SyncReport(branch.shown, "new", own, pushed=_count_commits(repo, own, ""))
-    if repo.has_in_history(theirs) and can_push_as_it_is(host, repo, Snapshot(repo, own), theirs):
-        return SyncReport(branch.shown, "ahead", own, pushed=_count_commits(repo, own, theirs))
+    if repo.has_in_history(theirs):
+        unanswered = find_unanswered_commits(host, repo, Snapshot(repo, own), theirs)
+        # What a merge of git joins is done again on top of what others have.
+        refuse_unanswered_commits([each for each in unanswered if len(read_parents(repo, each[0])) < 2])
+        if not unanswered:
+            return SyncReport(branch.shown, "ahead", own, pushed=_count_commits(repo, own, theirs))
     refuse_changed_files(host, Snapshot(repo, own))
     refuse_tracked_state(repo, host.layout.state, theirs)
     fetched = _count_commits(repo, theirs, own)
