@@ -32,8 +32,17 @@ def main() -> NoReturn:
             from cleared.cli.patient_output import wait_for_readers
 
             wait_for_readers()
-        from cleared.cli.command_runner import run
-    except MemoryError:
+        import signal
+
+        # Ctrl-C while msgspec loads, or makes its first types, may crash Python: it comes after that.
+        held = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+        try:
+            from cleared.cli.command_runner import run
+        finally:
+            signal.pthread_sigmask(signal.SIG_SETMASK, held)
+    except (MemoryError, ImportError) as error:
+        if isinstance(error, ImportError) and "failed to map segment" not in str(error):
+            raise
         print("cleared: there is not enough memory to start", file=sys.stderr)  # noqa: T201
         sys.exit(4)
     except KeyboardInterrupt:
@@ -49,9 +58,9 @@ def _end_process(code: int) -> NoReturn:
     short command. Where there is another thread, or somebody measures, Python ends it."""
     import atexit
     import os
-    import threading
 
-    if threading.active_count() > 1 or sys.getprofile() is not None:
+    threading = sys.modules.get("threading")  # where it was never loaded, there is no other thread
+    if (threading is not None and threading.active_count() > 1) or sys.getprofile() is not None:
         sys.exit(code)
     atexit._run_exitfuncs()
     try:

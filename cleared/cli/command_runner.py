@@ -23,8 +23,8 @@ def run(argv: Sequence[str]) -> int:
             # A terminal that cannot show a character gets it escaped.
             stream.reconfigure(errors="backslashreplace")
     refusal: ClearedError | None
-    _forget_commits()
     try:
+        _forget_commits()
         # Whoever starts a bridge waits for it, and typer takes longer to import than the bridge.
         code = _run_bridge() if list(argv) == ["bridge"] else _run_command(argv)
         try:

@@ -10,7 +10,7 @@ import os
 import sys
 from typing import Final
 
-from cleared.base.errors import CheckFailed, ClearedError, WorkspaceError
+from cleared.base.errors import CheckFailed, ClearedError, Interrupted, WorkspaceError
 
 DEBUG: Final = "CLEARED_DEBUG"
 """Where it is set, the traceback is shown as well."""
@@ -39,6 +39,8 @@ def as_refusal(error: BaseException) -> ClearedError | None:
     """The refusal that an exception is; None for a mistake of this program."""
     if isinstance(error, ClearedError):
         return error
+    if isinstance(error.__cause__, KeyboardInterrupt):  # Python 3.11 says so of one that comes while a class is made
+        return Interrupted("interrupted")
     if _lacks_memory(error):
         return WorkspaceError(
             "there is not enough memory for this",

@@ -19,6 +19,42 @@ from cleared.cli import main
 main()
 """
 
+LOAD = """
+import os, signal, sys
+
+class Interrupted:
+    def find_spec(self, name, *_):
+        if name == "msgspec":
+            os.kill(os.getpid(), signal.SIGINT)
+        if name == "msgspec.structs":
+            print("loaded")
+        if name == "typer":
+            print("begun")
+
+sys.meta_path.insert(0, Interrupted())
+from cleared.cli import main
+
+main()
+"""
+
+MAKE = """
+import sys
+
+class Field:
+    def __set_name__(self, *_):
+        raise KeyboardInterrupt
+
+class Interrupted:
+    def find_spec(self, name, *_):
+        if name == "typer":
+            type("Made", (), {"field": Field()})
+
+sys.meta_path.insert(0, Interrupted())
+from cleared.cli import main
+
+main()
+"""
+
 LEARN = """
 import signal, sys, tempfile
 from pathlib import Path
@@ -40,6 +76,18 @@ print(called, signal.SIGINT in signal.pthread_sigmask(signal.SIG_BLOCK, ()))
 
 def test_ctrl_c_while_modules_load_ends_with_its_code_and_no_traceback() -> None:
     done = subprocess.run([sys.executable, "-c", START], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (130, "cleared: interrupted\n")
+
+
+def test_ctrl_c_while_msgspec_loads_comes_after_that() -> None:
+    """Fault: in the middle of that it crashed the process in one of some hundred tries."""
+    done = subprocess.run([sys.executable, "-c", LOAD], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (130, "loaded\n", "cleared: interrupted\n")
+
+
+def test_ctrl_c_while_a_class_is_made_is_ctrl_c() -> None:
+    """Python makes another error of it."""
+    done = subprocess.run([sys.executable, "-c", MAKE], capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr) == (130, "cleared: interrupted\n")
 
 

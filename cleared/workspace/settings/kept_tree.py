@@ -26,8 +26,7 @@ _MAX_TREE: Final = 4 << 20
 _QUOTED: Final = "'"
 _held: Final = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
 """What was held back before. Ctrl-C while msgspec learns a type, for which it runs Python, may end in a crash of the
-process: so the type is learned here, once, and Ctrl-C comes after that. One that came shortly before may still do so.
-"""
+process: so the type is learned here, once, and Ctrl-C comes after that."""
 _decode: Final = msgspec.msgpack.Decoder(Node | None).decode
 signal.pthread_sigmask(signal.SIG_SETMASK, _held)
 _waiting: Final[dict[Path, tuple[SealedFiles, str, bytes]]] = {}
