@@ -179,18 +179,18 @@ class Host(Struct, eq=False):
                 self.kept_executor = before
 
     @contextmanager
-    def open_for_reading(self, *, refuses_losses: bool = False) -> Iterator[Repository]:
+    def open_for_reading(self, *, tells_losses: bool = True) -> Iterator[Repository]:
         """The repository for reading. An interrupted commit is finished first, where nobody else is at work.
 
-        ``refuses_losses``: raises ``WorkspaceError`` where the branch has lost rows, for a command that goes on to
-        write: else that is shown.
+        ``tells_losses``: shows what the branch has lost; not for a command that goes on to write, which refuses it.
         """
         self.repair_interrupted_commit()
         with Repository.open(self.root, for_writing=False) as repo:
             if self.reads_again:
                 repo.objects.share_memory()
             refuse_tracked_state(repo, self.layout.state)
-            self._report_lost_rows(repo, refuses=refuses_losses)
+            if tells_losses:
+                self._report_lost_rows(repo)
             yield repo
 
     @contextmanager
@@ -288,7 +288,7 @@ class Host(Struct, eq=False):
         wait = self.config.lock.wait_seconds if wait_seconds is None else wait_seconds
         return writer_lock(self.layout.state_dir, wait, what, clock=self.clock, on_wait=self._report_waiting)
 
-    def _report_lost_rows(self, repo: Repository, *, refuses: bool) -> None:
+    def _report_lost_rows(self, repo: Repository) -> None:
         """Show, once for each commit, that the branch has lost rows; else it is seen as it is now."""
         head = repo.find_head()
         key = (str(self.root), head)
@@ -300,8 +300,6 @@ class Host(Struct, eq=False):
         except BusyError:
             return
         if lost is not None:
-            if refuses:
-                lost_rows.refuse_lost(lost)
             _reported_losses.add(key)
             self.show_message(f"{lost}. {lost.remedy}")
             return

@@ -10,7 +10,6 @@ rows they had.
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -24,9 +23,9 @@ from cleared.base.short_text import join_words, list_first
 from cleared.base.terminal import count_noun
 from cleared.changes.attestation_lines import added_lines
 from cleared.changes.change_digests import CARDS, DECISIONS, CommittedRows, Row, find_moved_rows
-from cleared.changes.reverted_decisions import leave_out_reverted
+from cleared.changes.reverted_decisions import count_reverted_rows, leave_out_reverted
 from cleared.domains.record_audit import RowKind
-from cleared.git import Repository, Snapshot, find_ancestor, history, parse_parents
+from cleared.git import Repository, Snapshot, find_ancestor
 from cleared.git.history import list_beginnings
 from cleared.trust.checkpoint import Checkpoint, SeenBranch, begin_checkpoint, read_checkpoint, write_checkpoint
 from cleared.workspace.location import Layout
@@ -35,7 +34,6 @@ MAX_COMMITS_COMPARED: Final = 50
 """How many commits before the last one are compared."""
 SYNC_RESULT: Final = "refs/worktree/cleared-sync"
 """What a sync is about to move the branch to, or has: a kill right after the move leaves it to be accepted."""
-_REVERTS: Final = r"This reverts commit ([0-9a-f]{40,64})"
 
 
 class LostRows(Struct, frozen=True):
@@ -117,20 +115,29 @@ class LostRows(Struct, frozen=True):
 REMEDY: Final = "Bring it back: cleared recover. If that is meant: cleared recover --forget."
 
 
-def refuse_lost_rows(layout: Layout, repo: Repository, snapshot: Snapshot) -> None:
-    """Raises ``WorkspaceError`` where the branch lost rows: new ones would take their place. Else the branch is seen
-    as it is now."""
+def refuse_lost_rows(layout: Layout, repo: Repository, snapshot: Snapshot, joined: Snapshot | None = None) -> None:
+    """Raises ``WorkspaceError`` where the branch lost rows: new ones would take their place; not where it may be meant,
+    as this is another branch. Else the branch is seen as it is now.
+
+    ``joined``: what a sync is about to bring. Where git merged that before, and the merge was taken back, what it has
+    is not lost."""
     lost, checkpoint = _compare_with_seen(layout, repo, snapshot)
     if lost is None:
         remember_seen(layout, repo, snapshot, checkpoint)
-    else:
-        refuse_lost(lost)
-
-
-def refuse_lost(lost: LostRows) -> None:
-    """Raises ``WorkspaceError``; not where it may be meant, as this is another branch."""
-    if not lost.branch:
+        return
+    if joined is not None:
+        losses = filter(None, _iter_losses(layout, repo, snapshot, checkpoint))
+        lost = next((each for each in losses if not _comes_back(layout, repo, each, joined)), None)
+    if lost is not None and not lost.branch:
         raise WorkspaceError(str(lost), remedy=lost.remedy)
+
+
+def _comes_back(layout: Layout, repo: Repository, lost: LostRows, joined: Snapshot) -> bool:
+    """Whether the branch was set back, no more, and all that it lost is in what a sync brings."""
+    if lost.other_news or repo.find_common_ancestor(lost.head, lost.tip) != lost.head:
+        return False
+    missing = _compare_rows(layout, repo, lost.tip, None, joined)
+    return missing is None or not any({*ids} & {*missing.ids.get(kind, ())} for kind, ids in lost.ids.items())
 
 
 def accept_sync(layout: Layout, repo: Repository) -> None:
@@ -331,7 +338,7 @@ def _compare_rows(layout: Layout, repo: Repository, tip: str, start: str | None,
     had, has = rows.read_rows(last, paths), rows.read_rows(snapshot, paths)
     wanted = (_count_rows(had) - first) - (_count_rows(has) - first)
     if wanted:
-        wanted -= _reverted_rows(rows, repo, tip, head, paths)
+        wanted -= count_reverted_rows(rows, repo, tip, head, paths)
     if not wanted:
         return _find_moved(last, snapshot, paths, rows.kinds)
     # A row that was edited in a later commit is not lost; `check` asks who edited it.
@@ -373,28 +380,3 @@ def _row_identity(named: tuple[Row, str]) -> tuple[str, ...]:
 
 def _count_rows(rows: list[tuple[Row, str]]) -> Counter[Row]:
     return Counter(row for row, _ in rows)
-
-
-def _reverted_rows(rows: CommittedRows, repo: Repository, tip: str, head: str, paths: list[str]) -> Counter[Row]:
-    """The rows of commits that somebody took back by ``git revert``. That a message says so is not enough: only what
-    the commit itself has taken out counts, and so came into this history before, where ``check`` sees who took
-    it."""
-    reverted: dict[str, Counter[Row]] = {}
-    for commit in history.read_log(repo.root, None, grep="This reverts commit ", since=tip, rev=head):
-        for name in re.findall(_REVERTS, commit.body):
-            with suppress(WorkspaceError):  # no commit has this id here
-                _, taken = _count_changes(rows, repo, commit.id, paths)
-                added, _ = _count_changes(rows, repo, name, paths)
-                reverted[name] = reverted.get(name, Counter()) | (taken & added)
-    return sum(reverted.values(), Counter())
-
-
-def _count_changes(
-    rows: CommittedRows, repo: Repository, commit: str, paths: list[str]
-) -> tuple[Counter[Row], Counter[Row]]:
-    """The rows that a commit has more often than its first parent, and those that it has less often."""
-    parents = parse_parents(repo.objects.read_object(commit)[1])
-    before, after = (
-        _count_rows(rows.read_rows(Snapshot(repo, each), paths)) for each in (parents[0] if parents else None, commit)
-    )
-    return after - before, before - after

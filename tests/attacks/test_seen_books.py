@@ -11,7 +11,7 @@ from patience import PATIENCE
 from pushing import check
 
 from cleared.base.errors import WorkspaceError
-from cleared.changes import lost_rows
+from cleared.changes import lost_rows, reverted_decisions
 from cleared.changes.audit import provenance
 from cleared.trust.keys import cleared_home
 
@@ -122,8 +122,10 @@ def test_words_take_no_commit_back(posted: Workspace, monkeypatch: pytest.Monkey
     posted.put("notes.txt", "x\n")
     posted.commit("notes.txt", message=f"Tidy\n\nThis reverts commit {gone}.")
     if not wall:
-        count = lost_rows._count_changes
-        monkeypatch.setattr(lost_rows, "_count_changes", lambda *what: count(what[0], what[1], gone, what[3])[:1] * 2)
+        count = reverted_decisions._count_changes
+        monkeypatch.setattr(
+            reverted_decisions, "_count_changes", lambda *what: count(what[0], what[1], gone, what[3])[:1] * 2
+        )
         assert said(posted) == "" and posted.in_order() is None
         return
     told = said(posted)

@@ -62,7 +62,7 @@ def sync_clone(host: Host, remote: str | None = None, *, dry_run: bool = False) 
     """
     refuse_in_job()
     for _ in range(_TRIES):
-        with host.open_for_reading(refuses_losses=True) as repo:
+        with host.open_for_reading(tells_losses=False) as repo:
             branch = find_remote_branch(repo, remote)
             theirs = fetch_branch(repo, branch)
         try:
@@ -89,7 +89,8 @@ def _join_histories(
     host: Host, repo: Repository, branch: RemoteBranch, theirs: str | None, *, dry_run: bool
 ) -> SyncReport:
     own = repo.read_head()
-    refuse_lost_rows(host.layout, repo, Snapshot(repo, own))
+    is_joined = theirs is not None and not repo.has_in_history(theirs)
+    refuse_lost_rows(host.layout, repo, Snapshot(repo, own), Snapshot(repo, theirs) if is_joined else None)
     if theirs == own:
         return SyncReport(branch.shown, "same", own)
     if theirs is None:

@@ -109,6 +109,46 @@ def test_a_file_that_git_has_joined_is_no_matter(two: Two, is_altered: bool) -> 
     assert ws.read("notes.md") == joined or any(ws.git("show", f"{c}:notes.md") == joined for c in kept)
 
 
+def merge(ws: Workspace, other: Workspace, *, drops: bool) -> None:
+    """Git joins an entry of each, and may drop that of the others."""
+    other.ok("journal", "add", "2025-01-05", "theirs", "5070=1", "1010=-1")
+    other.ok("sync")
+    ws.ok("journal", "add", "2025-03-05", "mine", "5070=2", "1010=-2")
+    ws.git("pull", "-q", "--no-rebase", "--no-edit")
+    if drops:
+        ws.git("rm", "-q", "books/2025/01/journal.csv")
+        ws.git("commit", "-q", "--amend", "--no-edit")
+    assert ("merged two clones, and lost" in ws("check").out) == drops
+
+
+@pytest.mark.parametrize("is_taken_back", [False, True])
+@pytest.mark.parametrize("drops", [False, True])
+def test_a_merge_that_was_taken_back_is_made_again(two: Two, *, drops: bool, is_taken_back: bool) -> None:
+    """Fault: once a command had seen the merge, the branch had lost what others have, and no sync went on."""
+    ws, other, _ = two
+    merge(ws, other, drops=drops)
+    if is_taken_back:
+        ws.git("reset", "-q", "--keep", "HEAD^1")
+        refused(ws("journal", "add", "2025-03-06", "x", "5070=9", "1010=-9"), 4, "the branch has lost", "recover")
+    ws.ok("sync")
+    other.ok("sync")
+    for each in (ws, other):
+        each.in_order()
+        assert sorted(e["description"] for e in each.entries()) == ["CORNER SHOP", "mine", "theirs"]
+
+
+def test_what_was_taken_back_with_a_merge_is_lost_where_others_have_it_not(two: Two) -> None:
+    ws, other, _ = two
+    merge(ws, other, drops=False)
+    merged = ws.head()
+    ws.git("reset", "-q", "--keep", "HEAD^1~1")
+    with unchanged(ws):
+        refused(ws("sync"), 4, "the branch has lost 1 entry (2025-03-001) and 1 attested decision", "cleared recover")
+    ws.git("reset", "-q", "--keep", merged)
+    ws.ok("sync")
+    ws.in_order()
+
+
 @pytest.mark.parametrize("is_joined", [False, True])
 def test_what_a_revert_took_out_and_a_merge_brought_back_is_gone_after_a_sync(
     ws: Workspace, tmp_path: Path, *, is_joined: bool
