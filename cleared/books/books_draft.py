@@ -86,16 +86,17 @@ class BooksDraft(StagedBooks):
         if waiting:
             stage_unasked_cards(context, waiting.values())
 
-    def renew_questions(self, context: Context, *, settles: bool) -> None:
+    def renew_questions(self, context: Context, snapshot: Snapshot, *, settles: bool) -> None:
         from cleared.books.import_cards import settle_gone_imports  # late: only decisions come here
+        from cleared.books.index.journal_index import EntryFilter, open_index
         from cleared.books.line_cards import list_unasked_lines, settle_posted_lines, stage_line_card
 
         if settles:
             settle_void_cards(context, self.books.find_entry)
             settle_posted_lines(context, self.bank)
             settle_gone_imports(context, self.bank, self.layout.config.bank_accounts)
-        waiting = (entry for entry in self.books.iter_entries() if entry.status == WAITING)
-        stage_unasked_cards(context, waiting, ASKED_AGAIN)
+        index = open_index(self.layout, snapshot, self.books.bounds.places)
+        stage_unasked_cards(context, index.iter_entries(EntryFilter(status=WAITING)), ASKED_AGAIN)
         for _, line in list_unasked_lines(self.bank, context.cards.open_cards(LINE.name)):
             stage_line_card(context, line, ASKED_AGAIN)
 

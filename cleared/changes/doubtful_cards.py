@@ -15,7 +15,6 @@ from cleared.cards.queue_files import read_opened_cards
 from cleared.changes.attestation import load_approvals
 from cleared.changes.consumed_events import find_unopened_cards
 from cleared.changes.host import Host
-from cleared.changes.record_sources import CommittedSource
 from cleared.git import Repository, Snapshot
 
 _OWN_PROOF = frozenset({PROPOSAL.name, QUESTION.name, AGREEMENT.name})
@@ -63,14 +62,14 @@ def _read_openings(host: Host, repo: Repository, commit: str) -> list[Card]:
     from cleared.changes.decisions.signatures import read_parents
 
     queue, after = host.layout.queue_dir, Snapshot(repo, commit)
-    before = [CommittedSource(Snapshot(repo, parent)) for parent in read_parents(repo, commit)]
-    opened: list[Card] = []
-    for path in CommittedSource(after).list_paths(queue):
-        known = [(source.read(path) or b"") for source in before]
-        data = after.read_file(path) or b""
-        if data not in known:
-            old = {line for each in known for line in each.splitlines()}
-            opened += read_opened_cards(line for line in data.splitlines() if line not in old)
+    before = [Snapshot(repo, parent) for parent in read_parents(repo, commit)]
+    had, opened = [each.list_entries(queue) for each in before], list[Card]()
+    for path, entry in sorted(after.list_entries(queue).items()):
+        if any(each.get(path) == entry for each in had):
+            continue
+        old = {line for each in before for line in (each.read_file(path) or b"").splitlines()}
+        lines = (after.read_file(path) or b"").splitlines()
+        opened += read_opened_cards(line for line in lines if line not in old)
     return opened
 
 

@@ -126,9 +126,9 @@ class Staged(Protocol):
         dry ones too, so that what waits for a person is always asked."""
         return None
 
-    def renew_questions(self, context: RunContext, *, settles: bool) -> None:
-        """Stage a card about whatever waits for a person and no card asks about any more, as git may have taken back
-        what was decided. ``settles``: a person decides it, so cards of what is gone are settled, too."""
+    def renew_questions(self, context: RunContext, snapshot: Snapshot, *, settles: bool) -> None:
+        """Stage a card about whatever waits for a person in a commit and no card asks about any more, as git may have
+        taken back what was decided. ``settles``: a person decides it, so cards of what is gone are settled, too."""
         return None
 
     def stage_findings(self, context: RunContext) -> None:

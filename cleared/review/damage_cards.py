@@ -43,7 +43,7 @@ def update_damage_cards(host: Host) -> DamageUpdate:
         violations = {_violation_key(v): v for v in find_committed_violations(host) if v.check != ASKED}
         cards, context = decision_context.context.cards, decision_context.context
         for part in context.parts.values():
-            part.renew_questions(context, settles=False)
+            part.renew_questions(context, decision_context.snapshot, settles=False)
         renewed = [card.title for card in cards.added.values()]
         wanted = set()
         for key, violation in violations.items():

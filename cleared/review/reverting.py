@@ -189,8 +189,10 @@ class _BlastRadius:
     def list_decisions(self, runs: Iterable[RevertedRun]) -> list[dict[str, str]]:
         """The decisions of people about the records of these runs, oldest first."""
         wanted = {record for run in runs for record in (*run.voided, *run.kept)}
-        found = []
-        for commit in history.read_log(self.host.root, None, grep=f"{UNDO_TRAILER}: ", rev=str(self.snapshot.commit)):
+        found, oldest = [], self._commits[self.first.run].id
+        for commit in history.read_log(
+            self.host.root, None, grep=f"{UNDO_TRAILER}: ", since=oldest, rev=str(self.snapshot.commit)
+        ):
             about = wanted.intersection(commit.trailers.get(UNDO_TRAILER, "").split())
             if about and "Decision" in commit.trailers:
                 made = {"decision": commit.trailers["Decision"], "by": commit.trailers.get("By", "")}

@@ -254,3 +254,14 @@ def test_what_waits_under_the_name_of_a_file_is_not_overwritten_by_doing_it_agai
     subprocess.run(way.partition(" && ")[0], shell=True, cwd=ws.root, check=True)
     assert ws.run("ingest")["result"]["imported"] == 2
     assert {e["description"] for e in ws.entries() if e["status"] != "voided"} >= {"NAILS", "SCREWS"}
+
+
+@pytest.mark.parametrize("name", ["january.csv", "january-2.csv", "another.csv"])
+def test_a_kept_file_is_found_under_whatever_name(posted: Workspace, name: str) -> None:
+    """Files of the name that it had are read first."""
+    if name != "january.csv":
+        posted.git("mv", "import/processed/january.csv", f"import/processed/{name}")
+        posted.git("commit", "-qm", "moved")
+    run = posted.json("run", "list")[0]["run_id"]
+    done = posted.json("revert", run, "--reason", "wrong", "--yes")
+    assert done["again"] == [f"cleared import import/processed/{name}"]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Final
 
@@ -82,7 +82,7 @@ def _list_new_files(layout: Layout, snapshot: Snapshot, since: Snapshot, new_nam
     changed = snapshot.list_changes(since, layout.processed_dir)
     if not new_names:
         return [path for path, (_, now) in changed.items() if now]
-    begins = tuple(name.rpartition("/")[2].partition(".")[0] for name in new_names)
+    begins = _list_beginnings(new_names)
     return [
         path
         for path in snapshot.list_entries(layout.processed_dir)
@@ -111,12 +111,23 @@ def refuse_altered_bank_files(layout: Layout, snapshot: Snapshot, sources: Itera
             )
 
 
-def find_kept_files(layout: Layout, digests: Collection[str]) -> dict[str, str]:
+def find_kept_files(layout: Layout, names: Mapping[str, str]) -> dict[str, str]:
     """Digest → the path of a kept bank file with this content that lies here, whether git has it or only this
-    machine."""
-    files = sorted((layout.root / layout.processed_dir).rglob("*"), reverse=True)
-    found = {digest_file(path.read_bytes()): path for path in files if path.is_file() and not path.is_symlink()}
-    return {each: found[each].relative_to(layout.root).as_posix() for each in digests if each in found}
+    machine. ``names``: digest → what the file was called; those of another name are read last, if at all."""
+    begins, found = _list_beginnings(names.values()), dict[str, str]()
+    files = sorted((layout.root / layout.processed_dir).rglob("*"))
+    for path in sorted(files, key=lambda path: not path.name.startswith(begins)):
+        if len(found) == len(names):
+            break
+        digest = digest_file(path.read_bytes()) if path.is_file() and not path.is_symlink() else ""
+        if digest in names:
+            found.setdefault(digest, path.relative_to(layout.root).as_posix())
+    return found
+
+
+def _list_beginnings(names: Iterable[str]) -> tuple[str, ...]:
+    """How the names of files begin that were kept under these, whatever tells them apart."""
+    return tuple(name.rpartition("/")[2].partition(".")[0] for name in names)
 
 
 def digest_file(data: bytes) -> str:

@@ -42,7 +42,7 @@ def accept_commit(host: Host, rev: str, reason: str) -> tuple[str, str]:
         )
         context.attested[ACCEPTS] = state.describe_acceptance(commit.id)
         for part in context.parts.values():
-            part.renew_questions(context, settles=True)
+            part.renew_questions(context, decision_context.snapshot, settles=True)
         context.log_action("accept", f"{commit.id} {commit.subject}: {reason}"[:500])
         subject = commit_messages.commit_accepted(commit.short, reason)
         return Decision(subject, trailers=((ACCEPTS_TRAILER, commit.id),))
