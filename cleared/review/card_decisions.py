@@ -349,7 +349,7 @@ def _find_target(context: Context, reviews: Reviews, text: str) -> Target:
         raise PolicyError(
             f"{card.id} is settled: {card.resolution}, by {card.resolved_by} at {card.resolved_at}",
             place=Place(field="card"),
-            remedy="Look at it: cleared queue show. To take it back: cleared queue undo.",
+            remedy=f"Look at it: cleared queue show {card.id}. To take it back: cleared queue undo.",
         )
     if record is None:
         nouns = ["card", *(domain.record_noun[0] for domain, review in reviews if review.maker_primitives)]

@@ -190,8 +190,10 @@ def cron_fields(value: str) -> list[str]:
             aliases = ", ".join(_ALIASES)
             raise BadValue("cron", f"{value[:60]!r} is not a known alias", f"Known aliases: {aliases}.")
         return _ALIASES[value].split()
+    if len(value) > _MAX_TEXT:
+        raise BadValue("cron", f"{value[:60]!r} … is longer than {_MAX_TEXT} characters", CRON)
     fields = value.split()
-    if len(fields) not in (5, 6) or len(value) > _MAX_TEXT:
+    if len(fields) not in (5, 6):
         raise BadValue("cron", f"{value[:60]!r} has {len(fields)} fields, a cron expression has 5 or 6", CRON)
     for field in fields:
         if re.fullmatch(_RANDOM_TIME, field):

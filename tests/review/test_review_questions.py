@@ -196,7 +196,7 @@ def test_what_is_no_answer(ws: Workspace) -> None:
         refused(ws("queue", "approve", card["id"]), 2, "not about an entry")
     answer(ws, "5010")
     with unchanged(ws):
-        refused(ws("queue", "answer", card["id"], "5060"), 3, "is settled: 5010")
+        refused(ws("queue", "answer", card["id"], "5060"), 3, "is settled: 5010", f"cleared queue show {card['id']}")
         refused(ws("queue", "answer", card["id"], "5010"), 3, "is settled: 5010")
         refused(ws("queue", "undo"), 3, "has gone on with the answer")
 

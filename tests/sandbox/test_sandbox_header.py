@@ -85,6 +85,10 @@ jitter: 30
         (["name: x", "trigger: schedule", "schedule: @dayly"], ("header-cron", "schedule", 4)),
         (["name: x", "trigger: schedule", "schedule: 0 0 31 2 *"], ("header-cron", "schedule", 4)),
         (["name: x", "trigger: schedule", "schedule: 0 0 1 1 * 0 2030"], ("header-cron", "schedule", 4)),
+        (
+            ["name: x", "trigger: schedule", "schedule: 0 " + ",".join(map(str, range(24))) * 3 + " * * *"],
+            ("header-cron", "schedule", 4),
+        ),
         (["name: x", "nmae: y"], ("header-key", "nmae", 3)),
         (["name: x", "name: y"], ("header-duplicate", "name", 3)),
         (["name: x", "trigger: file_watch", "watch: /etc"], ("header-watch", "watch", 4)),
@@ -102,6 +106,12 @@ jitter: 30
 )
 def test_A1_findings_name_field_and_line(lines: list[str], expected: tuple[str, str, int]) -> None:
     assert findings(*lines) == [expected]
+
+
+def test_A1_a_long_schedule_is_refused_as_that() -> None:
+    hours = ",".join(str(n % 24) for n in range(100))
+    _, (finding,) = parse_header(f'"""\nname: x\ntrigger: schedule\nschedule: 0 {hours} * * *\n"""', "a.py")
+    assert finding.rule == "header-cron" and "longer than 200 characters" in finding.message
 
 
 def test_A1_unknown_key_names_the_nearest() -> None:
