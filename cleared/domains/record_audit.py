@@ -29,7 +29,7 @@ CHECKS: Final = {
     "every settled card was settled by one.",
     ASKED: "A card asks about whatever waits for a person, and about nothing that is gone.",
     "definition": "What says what records are, such as the columns of a table, is as a person approved it.",
-    "approval": "What lies in `agents/approvals` is as it was made, and the settings' record is the newest.",
+    "approval": "What lies in `agents/approvals` is as it was made, and the settings' record is there.",
     "lost": "Nothing that was committed here has been taken out of the branch since.",
     "authority": "Since there are reviewers, every decision is one of theirs, and of two of them where it takes two.",
 }

@@ -92,20 +92,16 @@ def test_a_check_says_how_these_are_the_same_books_again(posted: Workspace) -> N
     posted.ok("check")
 
 
-def test_an_older_approval_of_the_settings_is_named(posted: Workspace) -> None:
-    """Nothing runs by it: this machine has seen a newer one."""
+def test_an_older_approval_of_the_settings_is_no_damage(posted: Workspace) -> None:
+    """Nothing runs by it, and the command says why; it is as another clone of this machine has it that lags behind."""
     path = f"{APPROVALS}/config.json"
     older = posted.read(path)
     posted.ok("config", "set", "thresholds.auto_confirm", "0.97")
     take_ok(posted, "config", "approve")
-    newer = posted.read(path)
     posted.put(path, older)
     posted.git("commit", "-qam", "push")
     refused(posted("agent", "run", "ingest"), 3, "older than the last")
-    (violation,) = posted("check", "--json").json["violations"]
-    assert violation["place"] == path and "older than the last" in violation["message"]
-    type_remedy(posted, violation["remedy"])
-    assert posted.read(path) == newer
+    posted.ok("check")
 
 
 @pytest.mark.parametrize("name", ["imports-2025-02.csv", "receipts.csv", "matches-2025-01.csv"])

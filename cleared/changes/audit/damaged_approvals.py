@@ -11,8 +11,11 @@ from cleared.changes.host import Host
 from cleared.domains.record_audit import Violation
 from cleared.trust.approval_record import CONFIG, FOLDER, WORKSPACE, digest_of, short_digest, try_parse_record
 from cleared.trust.trust_store import is_workspace_id
-from cleared.trust.verification import TRUST_DOUBTS, Approvals
+from cleared.trust.verification import OLDER, TRUST_DOUBTS, Approvals
 
+_HARMLESS: Final = TRUST_DOUBTS | {OLDER}
+"""What is doubted of an approval that is as it was made: a clone that lacks what another one here approved has an older
+one, as it does where somebody has set it back."""
 _UNSIGNED: Final = frozenset({"quarantine", "disabled"})
 """What forbids: it holds without a signature."""
 
@@ -51,4 +54,4 @@ def _find_fault(approvals: Approvals, path: str, data: bytes | None) -> str:
         doubt = "its signature is wrong"
     elif path == CONFIG and approvals.identity.problem is None:
         doubt = approvals.find_doubt(record)
-    return f"{record.by} approved it on {record.at[:10]}, but {doubt}" if doubt and doubt not in TRUST_DOUBTS else ""
+    return f"{record.by} approved it on {record.at[:10]}, but {doubt}" if doubt and doubt not in _HARMLESS else ""
