@@ -11,6 +11,7 @@ from cleared.changes.host import Host
 from cleared.cli.showing import Subject, taking_shown
 from cleared.jobs.tasks.task_definition import Task
 from cleared.work.task_runs.task_planning import SHOWN, digest_tasks, is_committed, is_draft, list_unsealed
+from cleared.work.task_runs.task_recording import read_task_set
 
 
 def sealing_shown(
@@ -29,12 +30,13 @@ def sealing_shown(
     what a program wrote. ``is_new``: a program has just written it, so that nobody has asked for this very list.
     Raises as ``taking_shown`` does.
     """
-    unsealed = list_unsealed(host, tasks)
+    given = read_task_set(host).live.values() if tasks is None else tasks
+    unsealed = list_unsealed(host, given)
     if not unsealed:
         return nullcontext()
     path = Path(file) if file not in ("", "-") else None
     is_own = not is_committed(host, unsealed, path) and not (path is not None and is_draft(host, path))
-    digest = digest_tasks(unsealed)
+    digest = digest_tasks(given)
     subject = Subject(
         name=SHOWN,
         title=count_noun(len(unsealed), "task"),

@@ -132,13 +132,14 @@ def test_kills_where_an_approval_is_recorded(tasks: Tasks, forks: Forks) -> None
 
 
 def test_kills_of_a_plan(tasks: Tasks, forks: Forks) -> None:
-    """All of a plan is taken, or nothing."""
-    for number, step in enumerate(("task-noted", "ref", "file", "task-committed", "ledger-written"), 1):
+    """All of a plan is taken, or nothing; said again it is, without being shown once more."""
+    steps = ("tasks-sealed", "task-noted", "ref", "file", "task-committed", "ledger-written")
+    for number, step in enumerate(steps, 1):
         names = [number * 2 - 1, number * 2]
         file = tasks.file([task(n) for n in names])
         assert forks.killed_at(tasks.ws.root, ["task-plan", file], step), step
         assert len({n for n in tasks.states() if int(n[2:]) in names}) in (0, 2), step
-        take_ok(tasks.ws, "task", "plan", file)
+        tasks.ok("plan", file)
         assert all(tasks.states()[f"T-{n:03d}"] == "pending" for n in names)
         check(tasks)
 

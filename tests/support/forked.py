@@ -106,7 +106,7 @@ def command(root: Path, words: list[str], on_step: Callable[[str], None] | None 
     from cleared.work.task_runs.task_archive import archive_tasks
     from cleared.work.task_runs.task_claims import claim_task
     from cleared.work.task_runs.task_completion import complete_task
-    from cleared.work.task_runs.task_planning import SHOWN, digest_tasks, list_unsealed, plan_tasks, read_plan
+    from cleared.work.task_runs.task_planning import SHOWN, digest_tasks, plan_tasks, read_plan
     from cleared.work.task_runs.task_renumbering import renumber_tasks
     from cleared.work.task_runs.task_run import run_tasks
     from cleared.work.task_runs.workers import CommandWorker
@@ -118,7 +118,7 @@ def command(root: Path, words: list[str], on_step: Callable[[str], None] | None 
 
     def plan(path: str) -> None:
         tasks = read_plan(Path(path).read_bytes(), path)
-        with expecting({SHOWN: digest_tasks(list_unsealed(host, tasks))}):
+        with expecting({SHOWN: digest_tasks(tasks)}):
             plan_tasks(host, tasks)
 
     host = open_workspace(root, clock=clock_from(os.environ.get("CLEARED_CLOCK")), on_step=on_step)

@@ -5,12 +5,13 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import chain
 from typing import Any, Final
 
 from msgspec import Struct
 
-from cleared.base.errors import CheckFailed, Place
+from cleared.base.errors import CheckFailed, Place, WorkspaceError
 from cleared.base.safe_names import fold_path, relative_problem
 from cleared.jobs.tasks.schema_faults import list_faults, load_task_schema
 
@@ -21,6 +22,7 @@ MAX_TASK_BYTES: Final = 256 << 10
 MAX_EXISTING_FILES: Final = 3
 """How many files that exist one task may change (spec, 3A)."""
 TASK_ID: Final = re.compile(r"T-[0-9]{3,6}", re.ASCII)
+_LAST_NUMBER: Final = 999_999
 _MAX_FAULTS: Final = 20
 _MADE_TWICE: Final = (
     "two clones have made a task of this id, and git cannot join them: git merge --abort (or git rebase --abort), then "
@@ -94,6 +96,17 @@ class Task(Struct, frozen=True):
 def task_path(task_id: str) -> str:
     """The file of a task."""
     return f"{TASKS_FOLDER}/{task_id}.json"
+
+
+def list_free_ids(used: Iterable[str]) -> Iterator[str]:
+    """Ids that no task has: those after all that are ``used``, then those between them, as whoever can push may have
+    used the last one. Raises ``WorkspaceError`` where none is left."""
+    numbers = {int(name.removeprefix("T-")) for name in used}
+    after = max(numbers, default=0) + 1
+    for number in chain(range(after, _LAST_NUMBER + 1), range(1, after)):
+        if number not in numbers:
+            yield f"T-{number:03d}"
+    raise WorkspaceError("every id of a task is in use", place=Place(TASKS_FOLDER))
 
 
 def skill_path(name: str) -> str:

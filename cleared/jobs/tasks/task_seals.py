@@ -47,9 +47,17 @@ class TaskSeals:
             return "its seal is not this machine's"
         return None
 
-    def forget(self, task: Task) -> None:
-        """It has another id now."""
-        self._path(task).unlink(missing_ok=True)
+    def read(self, task: Task) -> bytes | None:
+        """The seal that lies there under this id, whether it counts or not."""
+        path = self._path(task)
+        return path.read_bytes() if path.is_file() else None
+
+    def put_back(self, task: Task, seal: bytes | None) -> None:
+        """Have it as it was read; with None there is none."""
+        if seal is None:
+            self._path(task).unlink(missing_ok=True)
+        else:
+            write_atomic(self._path(task), seal, mode=0o600)
 
     def require_sealed(self, task: Task) -> None:
         """Raises ``PolicyError`` where the task may not be worked on here."""

@@ -33,6 +33,7 @@ from cleared.jobs.tasks.task_definition import (
     Task,
     TaskRefused,
     check_task,
+    list_free_ids,
     parse_json,
     parse_task,
     skill_path,
@@ -127,16 +128,14 @@ def read_plan(data: bytes, file: str) -> list[Task]:
     return tasks
 
 
-def list_unsealed(host: Host, tasks: Sequence[Task] | None) -> list[Task]:
-    """Which of these tasks (None: of those in ``docs/tasks``) nobody has taken on this machine as they are."""
+def list_unsealed(host: Host, tasks: Iterable[Task]) -> list[Task]:
+    """Which of these tasks nobody has taken on this machine as they are."""
     seals = TaskSeals(host.root)
-    return [
-        task for task in (read_task_set(host).live.values() if tasks is None else tasks) if seals.describe_fault(task)
-    ]
+    return [task for task in tasks if seals.describe_fault(task)]
 
 
 def digest_tasks(tasks: Iterable[Task]) -> str:
-    """The digest of what is shown of tasks before they are taken."""
+    """The digest by which tasks are taken: of all that are given, as a killed command may have sealed some already."""
     return digest_shown(sorted([task.id, task.digest] for task in tasks))
 
 
@@ -180,10 +179,10 @@ def plan_tasks(host: Host, tasks: Sequence[Task] | None, *, card: str | None = N
                 [(Place(TASKS_FOLDER), f"it would hold more than {MAX_TASKS:,} tasks")],
                 remedy="Nothing was taken. Take fewer, and have those that are done archived: cleared task archive.",
             )
-        unsealed = list_unsealed(host, list(given.values()))
+        unsealed = list_unsealed(host, given.values())
         _refuse_replaced(known.tasks, given, states, known.archived)
         if unsealed:
-            require_shown(SHOWN, count_noun(len(unsealed), "task"), digest_tasks(unsealed), "cleared task plan")
+            require_shown(SHOWN, count_noun(len(unsealed), "task"), digest_tasks(given.values()), "cleared task plan")
         files: dict[str, bytes | None] = {}
         for task in given.values():
             if tasks is not None and known.tasks.get(task.id) != task:
@@ -195,9 +194,19 @@ def plan_tasks(host: Host, tasks: Sequence[Task] | None, *, card: str | None = N
             for task in given.values()
             if task.id not in states
         ]
-        commit = _commit_plan(host, recorder, lines, files, list(given), card)
-        for task in unsealed:
-            TaskSeals(host.root).seal(task, current_user(), format_iso(host.clock.now()))
+        seals = TaskSeals(host.root)
+        before = {task: seals.read(task) for task in unsealed}
+
+        def put_back_seals() -> None:
+            for task, seal in before.items():
+                seals.put_back(task, seal)
+
+        # Sealed first: what a kill leaves committed without a seal would have to be shown to a person once more.
+        with undo_unless_decided(put_back_seals):
+            for task in unsealed:
+                seals.seal(task, current_user(), format_iso(host.clock.now()))
+            host.report_step("tasks-sealed")
+            commit = _commit_plan(host, recorder, lines, files, list(given), card)
     changed = tuple(name for name, task in given.items() if name in known.tasks and known.tasks[name] != task)
     return Planned(tuple(line.id for line in lines), changed, tuple(task.id for task in unsealed), commit)
 
@@ -242,9 +251,8 @@ def read_proposed_task(host: Host, card_text: str) -> tuple[Task, str]:
 
 
 def next_task_id(host: Host) -> str:
-    """The first id after all that are in use."""
-    used = [*read_task_set(host).tasks, *open_ledger(host).read_all()]
-    return f"T-{max((int(name.removeprefix('T-')) for name in used), default=0) + 1:03d}"
+    """The first one that is free."""
+    return next(list_free_ids([*read_task_set(host).tasks, *open_ledger(host).read_all()]))
 
 
 def refuse_task_faults(host: Host, tasks: Mapping[str, Task], subjects: Mapping[str, Task]) -> None:

@@ -7,7 +7,7 @@ joined, the lines of two tasks could not be told apart.
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from msgspec.structs import replace
@@ -21,7 +21,7 @@ from cleared.changes.record_sources import CommittedSource
 from cleared.git import Repository, Snapshot, history
 from cleared.git.repository import unfinished_error
 from cleared.jobs.tasks.ledger_lines import parse_line, render_line
-from cleared.jobs.tasks.task_definition import ARCHIVE, Task, parse_task, task_path
+from cleared.jobs.tasks.task_definition import ARCHIVE, Task, list_free_ids, parse_task, task_path
 from cleared.jobs.tasks.task_graph import sort_key
 from cleared.jobs.tasks.task_ledger import LEDGER
 from cleared.jobs.tasks.task_seals import TaskSeals
@@ -48,7 +48,8 @@ def renumber_tasks(host: Host, other: str) -> tuple[dict[str, str], str | None]:
     if not theirs:
         return {}, None
     with open_recorder(host, "task renumber") as recorder:
-        ids = _choose_ids(theirs, {*known.tasks, *recorder.ledger.read_all(), *taken})
+        free = list_free_ids({*known.tasks, *recorder.ledger.read_all(), *taken})
+        ids = {name: next(free) for name in theirs}
         states = recorder.ledger.read_all()
         busy = [name for name in ids if name in states and states[name].status == IN_PROGRESS]
         if busy:
@@ -73,7 +74,7 @@ def renumber_tasks(host: Host, other: str) -> tuple[dict[str, str], str | None]:
         if seals.describe_fault(old) is None:
             seals.seal(new, current_user(), now)
         if old.id != new.id:
-            seals.forget(old)
+            seals.put_back(old, None)
     for name, given in ids.items():
         move_last_try(host, name, given)
     return ids, made
@@ -95,11 +96,6 @@ def _compare(host: Host, repo: Repository, commit: str) -> tuple[TaskSet, list[s
 def _is_committed(host: Host, ledger: bytes) -> bool:
     with host.open_last_commit() as snapshot:
         return snapshot.read_file(LEDGER) == ledger
-
-
-def _choose_ids(names: Collection[str], taken: Collection[str]) -> dict[str, str]:
-    first = max(int(name.removeprefix("T-")) for name in taken) + 1
-    return {name: f"T-{number:03d}" for number, name in enumerate(names, first)}
 
 
 def _rewrite_definitions(

@@ -211,3 +211,17 @@ def test_a_clone_merges_the_ledger(tasks: Tasks, tmp_path: Path) -> None:
     assert tasks.states() == {"T-001": "completed", "T-002": "completed"}
     assert len(tasks.lines()) == 6
     assert tasks("next").code == 6
+
+
+def test_a_plan_that_cannot_be_committed_leaves_the_seals(tasks: Tasks) -> None:
+    """What was taken before goes on counting, and what was not is not."""
+    tasks.planned(task(1))
+    (log,) = tasks.ws.root.glob("logs/agent-log-*.csv")
+    before = log.read_bytes()
+    log.write_bytes(before + b"edited\n")
+    refusal = tasks.plan(task(1, verification_command="true"), task(2))
+    assert refusal.code != 0 and log.name in refusal.err, refusal
+    log.write_bytes(before)
+    tasks.ws.put("docs/tasks/T-002.json", json.dumps(task(2)))
+    assert tasks.ws.json("task", "show", "T-001")["sealed"] == "yes"
+    assert "nobody has taken it" in tasks.ws.json("task", "show", "T-002")["sealed"]

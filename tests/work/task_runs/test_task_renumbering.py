@@ -79,6 +79,17 @@ def test_a_merge_that_collides_says_what_to_do(office: Tasks, laptop: Tasks) -> 
     assert sorted(laptop.states()) == ["T-001", "T-002", "T-003"]
 
 
+def test_who_uses_the_last_id_leaves_those_between(office: Tasks, laptop: Tasks) -> None:
+    """Whoever can push may have given it: an id with a digit more would be none, and no task could be read again."""
+    office.planned(task(2, title="The office's"), task(999_999))
+    laptop.planned(task(2, title="The laptop's"), task(4))
+    laptop.ws.git("fetch", "-q", "origin")
+    assert laptop.ok("renumber", "origin/main").out == "T-002 is T-003 now: another clone has made T-002, too\n"
+    merge(laptop)
+    take_ok(laptop.ws, "task", "plan")
+    assert laptop("check").code == 0 and sorted(laptop.states()) == ["T-001", "T-002", "T-003", "T-004", "T-999999"]
+
+
 def test_what_both_have_alike_keeps_its_id(office: Tasks, laptop: Tasks) -> None:
     for tasks in (office, laptop):
         tasks.planned(task(2))
