@@ -23,6 +23,7 @@ from cleared.changes.host import Host
 from cleared.processes.leftovers import end_job_processes
 from cleared.work.cycles.consensus import CONSENSUS, MAX_BYTES, ConsensusFile, find_problems
 from cleared.work.cycles.cycle_handover import FOLDER, Handover, forget_handover, note_handover, read_handover
+from cleared.work.cycles.cycle_log import locate_log
 from cleared.work.cycles.cycle_prompt import PROMPT_FILE, assemble_prompt, describe_pending
 from cleared.work.cycles.cycle_settings import CycleSettings
 from cleared.work.cycles.engine_changes import TakenChanges, leave_note, take_changes
@@ -97,7 +98,6 @@ def run_cycle(
         for path, data in own.items():
             take_text(host, path, data)  # what was only written here is perhaps committed next
         _copy_in(clone.folder, own)
-        (host.root / log).parent.mkdir(exist_ok=True)
         started = host.clock.monotonic()
         run = run_engine(
             host,
@@ -106,7 +106,7 @@ def run_cycle(
             prompt=prompt,
             folder=clone.folder,
             scratch=scratch,
-            log=host.root / log,
+            log=locate_log(host.root, log),
             timeout=settings.cycle_timeout_seconds,
             environment=os.environ,
             should_stop=should_stop,

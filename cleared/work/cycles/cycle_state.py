@@ -38,6 +38,8 @@ STATUSES: Final = (
 _WAITING: Final = ("sleeping", "cooldown", "waiting_limit")
 _ENDED: Final = ("stopped", "failed")
 _MAX_BYTES: Final = 1 << 20
+_MOST: Final = 10**12
+"""The largest number that is read: the loop goes on counting from it."""
 
 
 def initial_state() -> dict[str, Any]:
@@ -70,7 +72,8 @@ def read_state(root: Path) -> dict[str, Any]:
     if not path.exists() and not path.is_symlink():
         return initial_state()
     try:
-        data = json.loads(read_stable(path, _MAX_BYTES, shown=STATE_FILE)[0])
+        text = read_stable(path, _MAX_BYTES, shown=STATE_FILE)[0]
+        data = json.loads(text, parse_int=_read_number, parse_float=_read_number, parse_constant=_read_number)
         _validator()(data)
     except (ValueError, RecursionError) as error:
         raise WorkspaceError(
@@ -80,6 +83,14 @@ def read_state(root: Path) -> dict[str, Any]:
         ) from None
     checked: dict[str, Any] = data
     return checked
+
+
+def _read_number(text: str) -> int | float:
+    """A number of the state; one such as 1.0 is an integer for the schema, and so it is for who counts."""
+    value = float(text)
+    if not abs(value) <= _MOST:
+        raise ValueError("a number in it is too large")
+    return int(value) if value.is_integer() else value
 
 
 def write_state(root: Path, state: dict[str, Any]) -> None:

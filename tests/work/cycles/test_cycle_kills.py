@@ -170,6 +170,21 @@ def test_a_link_for_the_consensus_is_none(cyc: Workspace, engine: FakeEngine, tm
     assert read_state(cyc.root)["last_cycle"]["outcome"] == "failed" and cyc.read("memories/consensus.md") == before
 
 
+def test_a_link_for_the_logs_leads_nowhere(cyc: Workspace, engine: FakeEngine, tmp_path: Path) -> None:
+    """Whoever can push puts it there, and what an engine prints would be written wherever it leads."""
+    elsewhere, own = tmp_path / "elsewhere", "cycle-0001-20250101-000000.log"
+    (cyc.root / "logs").rename(elsewhere)
+    (elsewhere / own).write_text("kept")
+    (cyc.root / "logs").symlink_to(elsewhere)
+    before = sorted(path.name for path in elsewhere.iterdir())
+    engine.plan(good())
+    commands = [["cycle", word] for word in ("last", "cycles", "clean-logs", "monitor")]
+    for argv in (engine.argv(), *commands, ["work", "log"]):
+        done = cyc(*argv)
+        assert done.code == 3 and "'logs' leads out of the workspace" in done.err, done
+    assert engine.calls == [] and sorted(path.name for path in elsewhere.iterdir()) == before
+
+
 def test_an_output_without_end_is_bounded(cyc: Workspace, engine: FakeEngine) -> None:
     """The log keeps its beginning, and the memory of the loop stays small; the engine's last words still count."""
     cyc.config("loop.ai.max_output_mb=1")

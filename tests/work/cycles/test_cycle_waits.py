@@ -22,7 +22,7 @@ from cleared.work.cycles import cycle_log
 from cleared.work.cycles.cycle_log import CycleLog, remove_old_logs
 from cleared.work.cycles.cycle_loop import CycleLoop
 from cleared.work.cycles.cycle_settings import read_cycle_settings
-from cleared.work.cycles.cycle_state import STATUSES, read_state
+from cleared.work.cycles.cycle_state import STATUSES, initial_state, read_state
 from cleared.work.cycles.engines import load_engine
 from cleared.workspace.lock import writer_lock
 
@@ -350,6 +350,26 @@ def test_f32_the_main_log_rotates(cyc: Workspace, monkeypatch: pytest.MonkeyPatc
     assert len(files) > 1 and all(path.stat().st_size <= 1_100 for path in files)
     assert "line 99" in (cyc.root / "logs/auto-loop-qwen.log").read_text()
     assert all("\x1b" not in path.read_text() for path in files)
+
+
+@pytest.mark.parametrize("number", ["9" * 4_300, "1" + "0" * 30, "1e999", "NaN"])
+@pytest.mark.parametrize("key", ["cycle", "consecutive_errors", "total_seconds"])
+def test_a_number_of_the_state_can_be_counted_on(cyc: Workspace, engine: FakeEngine, key: str, number: str) -> None:
+    """Whoever can push writes the file: one with more digits than Python prints ended the loop with a traceback."""
+    state = json.dumps(initial_state() | {key: 7}).replace(f'"{key}": 7', f'"{key}": {number}')
+    cyc.put(".auto-loop-state", state)
+    for argv in (["cycle", "status"], engine.argv()):
+        done = cyc(*argv)
+        assert done.code == 4 and "Remove it" in done.err and "rm .auto-loop-state" in done.err, done
+    assert engine.calls == [] and cyc.read(".auto-loop-state") == state
+
+
+def test_a_whole_number_of_the_state_may_have_a_point(cyc: Workspace, engine: FakeEngine) -> None:
+    """JSON knows no integers, and the name of a log does."""
+    cyc.put(".auto-loop-state", json.dumps(initial_state() | {"cycle": 7.0}))
+    engine.plan(good())
+    assert cyc(*engine.argv()).code == 0
+    assert [row["number"] for row in cyc.json("cycle", "cycles")] == [8]
 
 
 def test_a_damaged_state_is_named(cyc: Workspace, engine: FakeEngine) -> None:
