@@ -14,6 +14,8 @@ from cleared.base.terminal import discard_stream
 from cleared.cli.machine_errors import DEBUG, as_refusal
 
 _MOST_NAMED: Final = 5
+_WORDS: Final = ("--reason", "--note", "--summary", "--message", "-m", "--despite")
+"""Options with what a person says in words."""
 
 
 def run(argv: Sequence[str]) -> int:
@@ -26,7 +28,7 @@ def run(argv: Sequence[str]) -> int:
     try:
         _forget_commits()
         # Whoever starts a bridge waits for it, and typer takes longer to import than the bridge.
-        code = _run_bridge() if list(argv) == ["bridge"] else _run_command(argv)
+        code = _run_bridge() if list(argv) == ["bridge"] else _run_command(_clean_words(argv))
         try:
             sys.stdout.flush()
         except BrokenPipeError:
@@ -55,6 +57,16 @@ def _run_bridge() -> int:
 
     serve_bridge(sys.stdin.buffer, sys.stdout.buffer)
     return ExitCode.DONE
+
+
+def _clean_words(argv: Sequence[str]) -> list[str]:
+    """The arguments, of which those that a person says in words are text: a byte that is none becomes "?", as in a
+    commit's message. Names of files stay as they are."""
+    follows = ["", *(word if word in _WORDS else "" for word in argv)]
+    return [
+        word.encode("utf-8", "replace").decode() if option or word.startswith(_WORDS) else word
+        for option, word in zip(follows, argv, strict=False)
+    ]
 
 
 def _run_command(argv: Sequence[str]) -> int:

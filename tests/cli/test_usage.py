@@ -27,6 +27,21 @@ def test_usage(argv: list[str], said: str) -> None:
     assert "Traceback" not in done.stderr
 
 
+def test_words_that_are_no_text_are_said_as_far_as_they_are(posted: Workspace) -> None:
+    """As an old terminal sends them: each of these ended with a traceback, and a reason that was kept so was not the
+    one that is attested."""
+    words, entry, other = "caf\udce9", *(each["entry_id"] for each in posted.entries()[:2])
+    posted.ok("journal", "void", entry, "--reason", words)
+    posted.ok("queue", "correct", other, "--account", "5070", "--note", words)
+    posted.ok("agent", "disable", "ingest", f"--reason={words}")
+    posted.ok("test", "add", posted.json("run", "list")[0]["run_id"], f"-m{words}")
+    posted.ok("period", "close", "2024-12", "--reason", words, "--despite", words)
+    posted.ok("period", "reopen", "2024-12", "--reason", words)
+    posted.put("notes.txt", "x")
+    posted.ok("accept", posted.commit("notes.txt"), "--reason", words)
+    assert posted.ok("check").code == 0 and "caf?" in posted.git("log", "--format=%s")
+
+
 def test_the_help_of_a_group_says_which_word_may_be_left_out() -> None:
     assert "cleared import [OPTIONS] FILE" in here("import", "--help").out
 

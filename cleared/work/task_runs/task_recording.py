@@ -102,7 +102,8 @@ class Recorder:
                 f"{task_id} is {state or 'not in the ledger'}, and cannot become {status} from there",
                 remedy=_REMEDIES.get((state or "", status)) or f"See: cleared task show {task_id}.",
             )
-        text = self._host.redactor.redact_text(" ".join(summary.split()))[:MAX_SUMMARY]
+        words = " ".join(summary.split()).encode("utf-8", "replace").decode()  # an engine prints half characters, too
+        text = self._host.redactor.redact_text(words)[:MAX_SUMMARY]
         return StatusLine(task_id, status, format_iso(self._host.clock.now()), text, delta, awaits)
 
     def append(self, *lines: StatusLine) -> None:

@@ -52,7 +52,7 @@ class CommandWorker(Struct, frozen=True):
     @property
     def name(self) -> str:
         word = "".join(c for c in self.command.split()[0] if c.isprintable())
-        return f"command {word.rsplit('/', 1)[-1][:40]}"
+        return f"command {word.rsplit('/', 1)[-1][:40]}".rstrip()
 
     def begin(self, host: Host) -> None:
         """It costs nothing."""

@@ -240,3 +240,14 @@ def test_f39_an_engine_needs_the_opt_in_of_cycles(tasks: Tasks, engine: FakeEngi
     with unchanged(tasks.ws):
         assert tasks("run", "--engine", "claude", "--allow-ai").code == 3
     assert engine.calls == []
+
+
+def test_half_a_character_in_its_last_words_is_said_as_far_as_it_can(tasks: Tasks, engine: FakeEngine) -> None:
+    """JSON can name it, and no file can hold it: the run ended with a traceback, and no further task was done."""
+    tasks.planned(task(1), task(2))
+    words = "\ud800 so far"
+    engine.plan({"stdout": result(words, error=True), "exit": 1}, work({"docs/T-002.txt": "x"}, words))
+    done = tasks("run", "--engine", "claude", "--allow-ai")
+    assert done.code == 7 and done.out == "T-001 failed\nT-002 completed\n", done
+    assert tasks.states() == {"T-001": "failed", "T-002": "completed"}
+    assert tasks.lines()[-1]["summary"] == "? so far" and tasks.ws.ok("check").code == 0

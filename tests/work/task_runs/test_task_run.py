@@ -261,3 +261,11 @@ def test_a_script_gets_a_refusal_with_its_field(tasks: Tasks) -> None:
     assert "description" in failed["error"]["message"]
     failed = tasks.ws.script('task_get("T-009")', code=1, name="other")
     assert "T-009" in failed["error"]["message"]
+
+
+@pytest.mark.parametrize("command", ["\udcff", "nowhere/ x"])
+def test_a_command_without_a_name_fails_as_any_other(tasks: Tasks, command: str) -> None:
+    """What stands in the ledger and in the commit is the program's name: it was a blank, which no commit takes."""
+    tasks.planned(task(1))
+    assert tasks("run", "--command", command).code == 7
+    assert tasks.states() == {"T-001": "failed"} and tasks.lines()[-2]["summary"] == "Assigned to command"
