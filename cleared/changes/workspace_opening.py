@@ -41,7 +41,7 @@ def open_workspace(
             )
     root = find_workspace(start)
     repair_interrupted_commit(root, clock or SystemClock(), say or (lambda _: None))
-    moved = follow_moved_clone(root)
+    moved = follow_moved_clone(root, _sign_moved)
     if moved and say is not None:
         say(f"these books were moved here from {moved}; what was approved in them goes on counting")
 
@@ -91,3 +91,9 @@ def make_executor(host: Host) -> Iterator[Executor]:
 
         with Sandbox(confine=host.config.sandbox.confine) as sandbox:
             yield sandbox
+
+
+def _sign_moved(root: Path, old_root: Path) -> None:
+    from cleared.jobs.relocation import sign_moved_workspace  # hardly ever, and it takes long to load
+
+    sign_moved_workspace(root, old_root)

@@ -177,15 +177,18 @@ def find_pinned_mark(root: Path) -> str:
     return pin.mark if folders is not None and pin is not None and _is_at(pin, folders[1]) else ""
 
 
-def follow_moved_clone(root: Path) -> str:
+def follow_moved_clone(root: Path, sign_again: Callable[[Path, Path], object]) -> str:
     """Where a pinned clone was moved to ``root``, write that down; where it was before, else empty.
 
-    Moved: what has its mark now lies nowhere else. Where that cannot be written down, the clone counts as not pinned.
+    Moved: what has its mark now lies nowhere else. ``sign_again``: is told both places first, so that a kill leaves no
+    clone that is followed with signatures for where it was. Where that cannot be written down, the clone counts as not
+    pinned.
     """
     folders = find_git_folders(root)
     pin = _pin_of_clone(root, folders[1]) if folders is not None else None
     if folders is None or pin is None or _is_at(pin, folders[1]) or _has_mark(pin):
         return ""
+    sign_again(root, Path(pin.git_dir).parent)
     try:
         _write_pin(replace(pin, git_dir=str(folders[1])))
     except WorkspaceError:

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 from clones import clone, copied, live
-from harness import Workspace, here, no_traceback, refused, take_ok, take_shown, unchanged
+from harness import Workspace, copy_books, here, no_traceback, refused, take_ok, take_shown, unchanged
+from tasking import Tasks, task
 
 from cleared.trust.approval_record import WORKSPACE
 from cleared.trust.clone_marks import MARK, pins_folder
@@ -70,6 +71,22 @@ def test_a_directory_that_was_moved_is_followed(books: Workspace, tmp_path: Path
     assert "moved" not in moved("agent", "run", "probe").err, "said once"
     there = copied(moved, tmp_path / "again")
     refused(there("agent", "run", "probe"), 3, "copy of another clone")
+
+
+def test_work_that_waits_in_a_directory_goes_on_where_it_was_moved_to(books: Workspace, tmp_path: Path) -> None:
+    """Tasks that were taken and jobs that were asked for are signed for their place, as no copy may bring them."""
+    tasks = Tasks(books)
+    tasks.planned(task(1))
+    job = books.ok("loop", "enqueue", "books_check").out.strip()
+    copy_books(books.root, tmp_path / "copy", stay=True)
+    books.root.rename(tmp_path / "moved")
+    tasks.ws = moved = Workspace(tmp_path / "moved")
+    assert "moved here from" in moved.ok("loop", "status").err
+    assert f"{job} succeeded" in moved.ok("loop", "run", "--once").err
+    tasks.finish("T-001")
+    there = Workspace(tmp_path / "copy")
+    assert there("loop", "run", "--once").code == 3
+    assert "its seal is not this machine's" in there.json("task", "show", "T-001")["sealed"]
 
 
 def test_a_copy_is_asked_about_and_the_other_stays_as_it_is(books: Workspace, tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ from typing import IO, BinaryIO, Final
 
 from msgspec import Struct
 
-from cleared.base.errors import ClearedError, Place, PolicyError, WorkspaceError
+from cleared.base.errors import Place, PolicyError, WorkspaceError
 from cleared.base.safe_files import describe_os_error, sync_folder, write_atomic
 from cleared.changes.backup.archive_members import Member
 from cleared.changes.backup.backup_reading import open_backup, read_members
@@ -22,9 +22,8 @@ from cleared.changes.backup.manifest import BackupManifest
 from cleared.changes.backup.sealed_stream import OpenedPassphrase, SealedFile, damage_error
 from cleared.git.history_archive import ASIDE, refuse_damaged, restore_repository
 from cleared.git.shared_history import has_commit_of, identifying_commits
-from cleared.jobs.relocation import sign_jobs_again
-from cleared.jobs.runtime_directory import locate_runtime
-from cleared.jobs.signing import KEY_NAME, JobSigner
+from cleared.jobs.relocation import sign_loop_again
+from cleared.jobs.signing import KEY_NAME
 from cleared.jobs.tasks.task_seals import move_seals
 from cleared.trust.clone_marks import pins_folder
 from cleared.trust.keys import TASK_KEY, cleared_home, parse_key, publish_keys, refuse_inside
@@ -35,8 +34,7 @@ from cleared.trust.workspace_pin import (
     pin_place,
     pins_of_workspace,
 )
-from cleared.workspace.location import CONFIG_NAME, Layout
-from cleared.workspace.settings.config_file import load_config_file
+from cleared.workspace.location import Layout
 from cleared.workspace.stores import find_store
 
 _CREATE: Final = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_BINARY", 0)
@@ -254,10 +252,7 @@ class _Restoration:
         old_root, home = Path(self._manifest.folder), self._home
         old, new = home.files.get(KEY_NAME), home.secret_of(KEY_NAME)
         if old and new and (old_root, old) != (self._target, new):
-            with suppress(ClearedError):  # settings that cannot be read: whoever starts the loop is told so
-                runtime = locate_runtime(self._stage, load_config_file(self._stage / CONFIG_NAME))
-                inner = runtime.folder.relative_to(self._stage)
-                sign_jobs_again(runtime, JobSigner(old_root / inner, old), JobSigner(self._target / inner, new))
+            sign_loop_again(self._stage, (old_root, old), (self._target, new))
         old, new = home.files.get(TASK_KEY), home.secret_of(TASK_KEY)
         if old and new and (old_root, old) != (self._target, new):
             keys = [parse_key(data, cleared_home() / TASK_KEY) for data in (old, new)]
