@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Final
 
 from cleared.base.errors import Place, WorkspaceError
-from cleared.base.safe_files import write_new
+from cleared.base.safe_files import write_atomic, write_new
 from cleared.work.cycles.consensus import CONSENSUS, INITIAL
 from cleared.work.cycles.cycle_prompt import PROMPT_FILE
 
@@ -21,6 +21,7 @@ _IGNORED: Final = (
     ".venv/",
     "__pycache__/",
 )
+_IGNORE_FILE: Final = ".gitignore"
 _HEADER: Final = '#!/bin/sh\n# {about}\nset -eu\ncd "$(dirname "$0")/../.."\n'
 _SCRIPTS: Final = {
     "auto-loop": ("The loop of AI cycles with Codex, in the foreground.", "codex"),
@@ -52,29 +53,35 @@ def cycle_files() -> dict[str, tuple[bytes, int]]:
 def make_cycle_files(root: Path) -> tuple[list[str], list[str]]:
     """Write the files that are not there yet: ``(made, kept)``. Git is told what to ignore.
 
-    Raises ``WorkspaceError`` where a folder on the way is a link.
+    Raises ``WorkspaceError`` where a folder on the way is a link, or the file that git reads: nothing is made then.
     """
     made: list[str] = []
     kept: list[str] = []
-    for path, (content, mode) in cycle_files().items():
+    files = cycle_files()
+    folders = dict.fromkeys(str(parent) for path in files for parent in Path(path).parents)
+    for path in (*folders, _IGNORE_FILE):
+        if (root / path).is_symlink():
+            raise WorkspaceError(
+                "it is a link; nothing is written through it",
+                place=Place(path),
+                remedy="Put what it leads to in its place, and say it again.",
+            )
+    for path, (content, mode) in files.items():
         full = root / path
-        for parent in full.relative_to(root).parents:
-            if (root / parent).is_symlink():
-                raise WorkspaceError("it is a link; nothing is written through it", place=Place(str(parent)))
         full.parent.mkdir(parents=True, exist_ok=True)
         (made if write_new(full, content, mode=mode) else kept).append(path)
     if _ignore_in_git(root):
-        made.append(".gitignore")
+        made.append(_IGNORE_FILE)
     return made, kept
 
 
 def _ignore_in_git(root: Path) -> bool:
     """Add what is missing to ``.gitignore``; whether something was."""
-    path = root / ".gitignore"
+    path = root / _IGNORE_FILE
     text = path.read_text(encoding="utf-8", errors="surrogateescape") if path.is_file() else ""
     missing = [pattern for pattern in _IGNORED if pattern not in text.splitlines()]
     if missing:
         gap = "" if not text or text.endswith("\n") else "\n"
         lines = "\n".join(["# AI cycles: what is only of this machine.", *missing])
-        path.write_text(f"{text}{gap}{lines}\n", encoding="utf-8", errors="surrogateescape")
+        write_atomic(path, f"{text}{gap}{lines}\n".encode("utf-8", "surrogateescape"))
     return bool(missing)

@@ -212,3 +212,19 @@ def test_a_forged_state_has_no_stranger_killed(cyc: Workspace) -> None:
         assert "No loop of cycles runs here" in cyc.ok("cycle", "stop", "--now").err
         assert stranger.poll() is None
         stranger.kill()
+
+
+@pytest.mark.parametrize("name", [".gitignore", "scripts", "memories"])
+def test_init_writes_through_no_link(ws: Workspace, tmp_path: Path, name: str) -> None:
+    """Whoever can push puts one there: what git is to ignore was added to whatever file it leads to."""
+    outside = tmp_path / "outside"
+    if name == ".gitignore":
+        outside.write_text("mine\n")
+    else:
+        outside.mkdir()
+    if (ws.root / name).exists():
+        (ws.root / name).rename(tmp_path / "before")
+    (ws.root / name).symlink_to(outside)
+    with unchanged(ws):
+        refused(ws("cycle", "init"), 4, f"{name}: it is a link")
+    assert outside.read_text() == "mine\n" if name == ".gitignore" else not list(outside.iterdir())
