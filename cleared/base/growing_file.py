@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import errno
 import os
+import stat
 from pathlib import Path
 from typing import Final
+
+from cleared.base.safe_files import READ_FLAGS
 
 _MOST_BYTES: Final = 4 << 20
 """Of the end of a file, in which its last lines are looked for."""
@@ -16,7 +20,8 @@ def decode_line(line: bytes) -> str:
 
 
 class GrowingFile:
-    """Reads one file; lines that are not whole yet are left for the next time."""
+    """Reads one file; lines that are not whole yet are left for the next time. A link, a pipe or a device has none:
+    whoever can push may have put one in the place of a log, and it may have no end."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -37,8 +42,10 @@ class GrowingFile:
 
     def _read_from(self, seen: tuple[int, int] | None) -> bytes:
         try:
-            with self.path.open("rb") as file:
+            with open(self.path, "rb", opener=lambda path, _: os.open(path, READ_FLAGS)) as file:
                 status = os.fstat(file.fileno())
+                if not stat.S_ISREG(status.st_mode):
+                    raise OSError(errno.EINVAL, "not a plain file")
                 inode, at = seen or (status.st_ino, max(0, status.st_size - _MOST_BYTES))
                 if inode != status.st_ino or at > status.st_size:
                     at, self._left = 0, b""

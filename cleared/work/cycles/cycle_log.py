@@ -42,9 +42,11 @@ def locate_log(root: Path, path: str) -> Path:
 
 
 def list_cycle_logs(root: Path) -> list[Path]:
-    """The logs of cycles of every engine, by the number of the cycle: several may begin within one second."""
+    """The logs of cycles of every engine, by the number of the cycle: several may begin within one second. What is no
+    plain file is none."""
     folder = resolve_inside(root, _FOLDER)
-    found = [path for path in folder.glob("cycle-*.log") if CYCLE_LOG.fullmatch(path.name) and not path.is_symlink()]
+    named = [path for path in folder.glob("cycle-*.log") if CYCLE_LOG.fullmatch(path.name)]
+    found = [path for path in named if path.is_file() and not path.is_symlink()]
     return sorted(found, key=lambda path: (*_read_name(path), path.name))
 
 

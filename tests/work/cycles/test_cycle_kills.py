@@ -185,6 +185,19 @@ def test_a_link_for_the_logs_leads_nowhere(cyc: Workspace, engine: FakeEngine, t
     assert engine.calls == [] and sorted(path.name for path in elsewhere.iterdir()) == before
 
 
+def test_what_is_no_plain_file_is_no_log(cyc: Workspace, tmp_path: Path) -> None:
+    """A link to a device has no end, one to a file shows what is in it, and a folder cannot be read or removed."""
+    (tmp_path / "secret").write_text("[2025-01-01T00:00:00Z] secret\n")
+    for name, target in (("", "/dev/zero"), ("-qwen", tmp_path / "secret")):
+        (cyc.root / f"logs/auto-loop{name}.log").symlink_to(target)
+    os.mkfifo(cyc.root / "logs/auto-loop-claude.log")
+    cyc.put("logs/auto-loop-opencode.log", "[2025-01-01T00:00:00Z] plain\n")
+    cyc.put("logs/cycle-0001-20250101-000000.log/in", "x")
+    assert cyc.ok("work", "log").out == "[2025-01-01T00:00:00Z] plain\n"
+    assert cyc.ok("cycle", "last").err == "No cycle yet.\n" and cyc.json("cycle", "cycles") == []
+    assert "Removed 0 logs" in cyc.ok("cycle", "clean-logs").err
+
+
 def test_an_output_without_end_is_bounded(cyc: Workspace, engine: FakeEngine) -> None:
     """The log keeps its beginning, and the memory of the loop stays small; the engine's last words still count."""
     cyc.config("loop.ai.max_output_mb=1")
