@@ -57,12 +57,14 @@ def run_agent(
     edited, warnings.
     """
     from cleared.gate.manual_runs import run_command
+    from cleared.sandbox.worker_pool import share_processor
 
     if again is not None and (dry_run or data is not None):
         raise typer.BadParameter("--again goes without --dry-run and --data")
     payload = parse_payload(data) if data is not None else None
     host = open_host(workspace) if dry_run else open_host_once(workspace, json=json)
-    result = run_command(host, name, dry_run=dry_run, data=payload, again=again, believed=yes)
+    with share_processor():
+        result = run_command(host, name, dry_run=dry_run, data=payload, again=again, believed=yes)
     if result.messages:
         from cleared.service.notify.script_messages import send_after_run
 

@@ -43,6 +43,29 @@ _DATA_SLACK = 256 << 20
 _UNCONFINED = Restrictions(0, None, None)
 
 
+@contextlib.contextmanager
+def share_processor() -> Iterator[None]:
+    """Keep this thread, and the threads and programs that it starts, on the processor that it is on now: for a command
+    that makes one run, and has nothing else to do. Where the system refuses, all stays as it is.
+
+    A script waits for the host and the host for it, by turns. To wake the other one on another processor takes longer
+    than many a call: of a run of 133,000 calls it was a third.
+    """
+    if sys.platform != "linux":
+        yield
+        return
+    before = os.sched_getaffinity(0)
+    with contextlib.suppress(OSError, ValueError, IndexError):
+        # See proc(5): field 39 of the line is the processor; the second one, in brackets, may hold anything.
+        number = int(Path("/proc/thread-self/stat").read_text(errors="replace").rpartition(")")[2].split()[36])
+        os.sched_setaffinity(0, before & {number})
+    try:
+        yield
+    finally:
+        with contextlib.suppress(OSError):
+            os.sched_setaffinity(0, before)
+
+
 class Worker(Struct, eq=False):
     """A live process and the pool that owns it."""
 
