@@ -14,6 +14,12 @@ _MOST_NAME: Final = 200
 MARK_BYTES: Final = 8
 
 
+def replace_surrogates(text: str) -> str:
+    """The text with "?" for each half of a surrogate pair: a byte that was no text, or half a character. It can be
+    written nowhere."""
+    return text.encode("utf-8", "replace").decode()
+
+
 def shorten_text(text: str, most: int) -> str:
     """The text, or its beginning and "…": at most ``most`` characters."""
     return text if len(text) <= most else f"{text[: most - 1]}…"

@@ -29,6 +29,7 @@ from cleared.cli.command_groups import DefaultingGroup
 from cleared.cli.options import JsonOption, ReasonOption, WorkspaceOption, open_host, open_host_once
 from cleared.gate.manual_runs import run_command
 from cleared.runs.run_queries import read_agents
+from cleared.sandbox.worker_pool import share_processor
 from cleared.workspace.process_lock import find_running_service
 
 
@@ -204,7 +205,8 @@ def _run_watching_agents(host: Host, paths: Sequence[str]) -> list[Any]:
     agents = find_readers(read_agents(host), paths)
     if not agents:
         print_message(f"No approved agent watches {host.layout.import_dir}/. Next: cleared agent run NAME")
-    return [run_command(host, name) for name in agents]
+    with share_processor():
+        return [run_command(host, name) for name in agents]
 
 
 def _print_outcome(result: Any, *, json: bool) -> bool:

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from typing import Final, cast
 
 from cleared.base.errors import ClearedError, ExitCode, Interrupted
+from cleared.base.short_text import replace_surrogates
 from cleared.base.terminal import discard_stream
 from cleared.cli.machine_errors import DEBUG, as_refusal
 
@@ -64,7 +65,7 @@ def _clean_words(argv: Sequence[str]) -> list[str]:
     commit's message. Names of files stay as they are."""
     follows = ["", *(word if word in _WORDS else "" for word in argv)]
     return [
-        word.encode("utf-8", "replace").decode() if option or word.startswith(_WORDS) else word
+        replace_surrogates(word) if option or word.startswith(_WORDS) else word
         for option, word in zip(follows, argv, strict=False)
     ]
 

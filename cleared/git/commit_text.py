@@ -11,6 +11,7 @@ from itertools import takewhile
 from msgspec import Struct
 
 from cleared.base.errors import UsageError
+from cleared.base.short_text import replace_surrogates
 
 _TRAILER_KEY = re.compile(r"[A-Za-z][A-Za-z0-9-]*")
 _TRAILER_LINE = re.compile(r"([A-Za-z][A-Za-z0-9-]*): (.*)")
@@ -118,7 +119,7 @@ def _replace_unseen(line: str) -> str:
 def _clean_identity(text: str) -> str:
     text = text if text.isprintable() else re.sub(_CONTROL, " ", text)
     text = text.replace("\n", " ").replace("<", "").replace(">", "")
-    return " ".join(text.encode("utf-8", "replace").decode().split()).strip(_TRIMMED)
+    return " ".join(replace_surrogates(text).split()).strip(_TRIMMED)
 
 
 def _epoch_seconds(when: datetime) -> int:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 from msgspec.structs import asdict
 
 from cleared.base.json_values import refuse_unstorable
-from cleared.base.short_text import clip_middle
+from cleared.base.short_text import clip_middle, replace_surrogates
 from cleared.llm.prices import count_tokens
 
 if TYPE_CHECKING:
@@ -87,5 +87,4 @@ def _read_arguments(arguments: Any) -> dict[str, Any]:
 
 
 def _clip_text(text: str) -> str:
-    text = text.encode("utf-8", "replace").decode()  # half of a surrogate pair can be written nowhere
-    return clip_middle(text, MAX_TEXT_CHARACTERS)
+    return clip_middle(replace_surrogates(text), MAX_TEXT_CHARACTERS)

@@ -15,7 +15,7 @@ import msgspec
 from msgspec import Struct
 
 from cleared.base.errors import BusyError, WorkspaceError
-from cleared.base.json_values import refuse_unstorable
+from cleared.sandbox.bridge.jsonrpc import parse_payload
 from cleared.service.fleet.fleet_database import FleetDatabase
 from cleared.service.fleet.fleet_home import Fleet
 from cleared.service.fleet.job_queue import ask_for_job, open_queue
@@ -90,8 +90,8 @@ def read_content(store: FileStore, workspace: str, digest: str, of: KeptCall | N
     data = store.read_file(digest, calls_folder(workspace))
     try:
         content = msgspec.json.decode(data, type=CallContent)
-        refuse_unstorable(json.loads(content.body))  # as the server did, which may not have written this
-    except (msgspec.DecodeError, ValueError, RecursionError):
+        parse_payload(content.body.encode())  # as the server did, which may not have written this
+    except ValueError:
         content = None
     is_other = content is not None and of is not None and (content.agent, content.id) != (of.agent, of.id)
     if content is None or content.workspace != workspace or is_other:

@@ -16,6 +16,7 @@ from msgspec import Struct
 from cleared.base.clock import format_iso
 from cleared.base.errors import PolicyError
 from cleared.base.safe_files import write_atomic
+from cleared.base.short_text import replace_surrogates
 from cleared.changes.commit_messages import CommitSubject
 from cleared.changes.decisions.decision_context import Decision, DecisionContext, commit_decision
 from cleared.changes.host import Host
@@ -102,7 +103,7 @@ class Recorder:
                 f"{task_id} is {state or 'not in the ledger'}, and cannot become {status} from there",
                 remedy=_REMEDIES.get((state or "", status)) or f"See: cleared task show {task_id}.",
             )
-        words = " ".join(summary.split()).encode("utf-8", "replace").decode()  # an engine prints half characters, too
+        words = replace_surrogates(" ".join(summary.split()))  # an engine prints such, too
         text = self._host.redactor.redact_text(words)[:MAX_SUMMARY]
         return StatusLine(task_id, status, format_iso(self._host.clock.now()), text, delta, awaits)
 
